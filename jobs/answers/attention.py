@@ -22,7 +22,7 @@ from coordinator_model.diagnosis.findings import FIGURES
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
-from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, span_of
+from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, billed, bound, span_of
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
 
@@ -51,16 +51,13 @@ class Refusals(NamedTuple):
 
     requests: int
     last_at: datetime
-    clients: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
     pending_at: datetime | None = None  # when it last refused one that has not joined since; None: all have
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Refusals | None:
         """Those of clients, one row each, in the order of time; None if there is none."""
-        clients, groups = (tuple(dict.fromkeys(row[name] or "?" for row in rows)) for name in ("client_id", "group_id"))
         pending_at = max((row["last_at"] for row in rows if not row["joined"]), default=None)
-        return cls(sum(row["requests"] for row in rows), rows[-1]["last_at"], clients, groups, pending_at) if rows else None
+        return cls(sum(row["requests"] for row in rows), rows[-1]["last_at"], pending_at) if rows else None
 
 
 @dataclass
@@ -78,12 +75,7 @@ class AttentionEntry:
 
     @property
     def gravest(self) -> Row:
-        """The finding that stands for all: that for which a group waited longest, then that of the greatest figure, then the newest.
-
-        Of what a broker did the first: its advice is that of the incident.
-        """
-        if self.incident:
-            return self.findings[0]
+        """The finding that stands for all: that for which a group waited longest, then that of the greatest figure, then the newest."""
         return max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0], epoch_ms(one[1]["occurred_at"])))[1]
 
     @property
@@ -169,15 +161,12 @@ class AttentionEntry:
     @property
     def advice(self) -> list[str]:
         """What to change. A client that was heard of again shows what its silence was: that advice, of the longest one, is the sharper."""
-        own = (
-            self.incident
-            or max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0][1], epoch_ms(one[1]["occurred_at"])))[1]
-        )
+        own = max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0][1], epoch_ms(one[1]["occurred_at"])))[1]
         silences = [row for row in self.followed_by if row["details"].get("silent_ms")]
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
         if self.incident or own["code"] in _BURSTS or not (silences or zombies):
             begun = {row["advice"]: None for row in self.followed_by if row["code"] == offset_catalogue.OFFSET_RESET.code}
-            return [*filter(None, [own["advice"], *begun])]
+            return [*filter(None, [(self.incident or own)["advice"], *begun])]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
             return self._advice_by_case(own, zombies)
@@ -237,7 +226,7 @@ def attention(
     ]
     for entry in entries:
         found = _rebalances(entry, times)
-        entry.bill, entry.rebalanced, entry.records = bill_of(found), span_of(found), times.records(found)
+        entry.bill, entry.rebalanced, entry.records = _bill(entry, found), span_of(found), times.records(found)
         entry.is_grave = times.is_grave(found, entry.records)
         ids = entry.ids
         entry.refused = Refusals.of([row for one, row in asked if one in ids])
@@ -327,6 +316,16 @@ def _rebalances(entry: AttentionEntry, times: RebalanceTimes) -> list[Rebalanced
     if entry.incident is None and entry.code in _BURSTS:
         return times.at(entry.findings, max(row["details"].get("span_ms") or 0 for row in entry.findings))
     return times.blamed_on([*entry.findings, *entry.followed_by])
+
+
+def _bill(entry: AttentionEntry, found: Sequence[Rebalanced]) -> Bill:
+    """Storms and rolling restarts say what they cost: others may have rebalanced the group meanwhile."""
+    if entry.incident is not None or entry.code not in _BURSTS:
+        return bill_of(found)
+    said = [row["details"] for row in entry.findings]
+    names = ("total_ms", "unavailable_partition_ms")
+    parts = ([part for one in said for part in (one.get(name), *([None] if bound(name, one) else []))] for name in names)
+    return billed(sum(one.get("rebalances") or 0 for one in said), *parts)
 
 
 def _order(entry: AttentionEntry) -> tuple[object, ...]:

@@ -179,9 +179,8 @@ class AttentionWords:
             yield "Who", clients
         yield from zip(("Then", *[""] * len(entry.followed_by)), self._then(entry), strict=False)
         if refused := entry.refused:
-            whose = f" of {_folded(refused.clients)} in {_folded(refused.groups)}" if entry.incident else ""
             later = "" if refused.pending_at else "; later ones were accepted"
-            yield "Refused", f"{many(refused.requests, 'join')}{whose}, the last at {to_second(self.time(refused.last_at))}{later}"
+            yield "Refused", f"{many(refused.requests, 'join')}, the last at {to_second(self.time(refused.last_at))}{later}"
         if cost := cost_of(entry):
             yield "Cost", cost
 

@@ -169,9 +169,14 @@ class RebalanceTimes:
 
 def bill_of(found: Sequence[Rebalanced]) -> Bill:
     """What some rebalances cost."""
-    parts = {"total_ms": [one.total_ms for one in found] or [0], "unavailable_partition_ms": [one.unavailable_ms for one in found]}
-    sums = {name: known_sum(of) for name, of in parts.items()}
-    return Bill(len(found), **sums, at_least=", ".join(name for name in sums if sums[name] and None in parts[name]) or None)
+    return billed(len(found), [one.total_ms for one in found] or [0], [one.unavailable_ms for one in found])
+
+
+def billed(rebalances: int, *parts: Sequence[int | None]) -> Bill:
+    """The bill of the times of so many rebalances, and of those in which partitions had no owner."""
+    sums = dict(zip(("total_ms", "unavailable_partition_ms"), map(known_sum, parts), strict=True))
+    least = [name for name, of in zip(sums, parts, strict=True) if sums[name] and None in of]
+    return Bill(rebalances, **sums, at_least=", ".join(least) or None)
 
 
 def known_sum(parts: Sequence[int | None]) -> int | None:

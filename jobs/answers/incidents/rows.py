@@ -110,10 +110,7 @@ def _restarts(run: Sequence[Outage], times: RebalanceTimes) -> str:
 
 
 def _advice(run: Sequence[Outage]) -> str:
-    """What to do about the broker, and what session timeout its groups would have taken: the longest one holds for all of them.
-
-    Brokers that were restarted one after the other were restarted as they should be.
-    """
+    """What to do about a broker that was not restarted in its turn, and what session timeout its groups would have taken: the longest."""
     outage = run[0]
     remedy = outage.departure.remedy(broker_name(outage.broker)) if outage.departure else AFTER_A_MOVE if outage.left else WHEN_HELD_UP
     missed = [row for one in run for row in one.findings if row["details"].get("setting")]
