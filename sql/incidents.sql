@@ -1,12 +1,12 @@
 -- What happened to brokers, which groups did it hit, and what did it cost?
 --
--- One row per incident, the most expensive first. `cause`: BROKER_CRASHED, BROKER_SHUT_DOWN, BROKER_FAILED, BROKER_EXPIRED or
--- BROKER_LOST, as the lines about the broker say; COORDINATOR_MOVED, where groups left it and no line says why; COORDINATOR_HELD_UP,
--- where they stayed and could not reach it. A broker's own log may show a crash that no group shows. `back_at` is when the broker was
--- back; null where no line says so. `moved` groups left the broker, `returned` of them came back. `held_up` groups had a coordinator that
--- could not answer. `waited` counts more groups, by request logs: they lost no member to it, but waited 2 s or more for an answer. `lost`
--- counts members that missed their session timeout and were removed. `total_ms` and `unavailable_partition_ms` are the cost of the
--- `rebalances` that are blamed on the incident, as in `why`.
+-- One row per incident, the most expensive first. `cause`: BROKER_CRASHED, BROKER_SHUT_DOWN, BROKER_FAILED, BROKER_EXPIRED or BROKER_LOST,
+-- as the lines about the broker say; BROKERS_RESTARTED, where several were shut down one after the other; COORDINATOR_MOVED, where groups
+-- left it and no line says why; COORDINATOR_HELD_UP, where they stayed and could not reach it. A broker's own log may show a crash that no
+-- group shows. `back_at` is when the broker was back; null where no line says so. `moved` groups left the broker, `returned` of them came
+-- back. `held_up` groups had a coordinator that could not answer. `waited` counts more groups, by request logs: they lost no member to it,
+-- but waited 2 s or more for an answer. `lost` counts members that missed their session timeout and were removed. `total_ms` and
+-- `unavailable_partition_ms` are the cost of the `rebalances` that are blamed on the incident, as in `why`.
 --
 -- :cluster
 -- :group  only incidents that hit this consumer group

@@ -58,9 +58,11 @@ _AGAINST_FAILED_WRITES: Final = {
 """By the error, as GroupMetadataManager.storeGroup (Scala) and CoordinatorOperationExceptionHelper (Java) translate it; others are about
 replicas."""
 _AGAINST_CRASH_LOOPS: Final = (
-    "Stop the client that keeps coming and going, and find out why it dies: a crash loop, a failing health check, a poison record."
+    "Stop the client that keeps coming and going, and read its log for why it dies: a crash loop, a failing health check, a poison record."
 )
-_AGAINST_STORMS_OF_SEVERAL: Final = "Find out why these clients keep joining: a crash loop, a failing health check, a poison record."
+_AGAINST_STORMS_OF_SEVERAL: Final = (
+    "Read in the logs of these clients why they keep joining: a crash loop, a failing health check, a poison record."
+)
 _UNDER_NEW_IDS: Final = ", each time under a new member id, though none had left"
 _AGAINST_NEW_IDS: Final = (
     "Clients that rejoin under new member ids push each other out. Look for a client library that does not keep its member id from one "
@@ -75,7 +77,7 @@ _AGAINST_STORMS: Final = {
     "LEADER_REJOINED": "The leader rejoins without giving a reason: read its log. Most often the metadata of its topics changed.",
     "MEMBER_REJOINED": "The client rejoins by itself: read its log, and search its code for enforceRebalance().",
     "STATIC_MEMBER_REPLACED": "Two processes take one group.instance.id from each other, or one keeps restarting: give each its own, or "
-    "find out why it dies.",
+    "read its log for why it dies.",
 }
 """By the most common cause of the rebalances."""
 

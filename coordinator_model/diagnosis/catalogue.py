@@ -16,15 +16,16 @@ class Text(NamedTuple):
     advice: str
 
 
+LOOK: Final = "Check its log and its host (SIGKILL, out of memory, long JVM or container pause, CPU limit, network){since}."
+"""Where to look for what stopped a process. `since`: findings.since."""
 SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
     "WARNING",
-    "The coordinator removed the member: no heartbeat {silence}{limit}.{since}",
-    "Find out what stopped the process or its network (crash, SIGKILL, long JVM or container pause, CPU limit). {stop} "
-    "Raise session.timeout.ms{current} above the longest pause to tolerate.",
+    "The coordinator removed the member: no heartbeat {silence}{limit}.{then}",
+    LOOK + " {stop} Raise session.timeout.ms{current} above the longest pause to tolerate.",
 )
 SLOW_ASSIGNOR: Final = (
-    "{why} (the Kafka Streams assignor asks brokers for offsets). Check its log for that time. Java consumers send no heartbeat while "
+    "{why} (the Kafka Streams assignor asks brokers for offsets). Check its log{since}. Java consumers send no heartbeat while "
     "their assignor works: raise session.timeout.ms{current} above the time that the assignment takes."
 )
 WHY_NO_ASSIGNMENT: Final = "Its process stopped (crash, SIGKILL, long pause), or its assignor took too long"
@@ -33,8 +34,8 @@ SESSION_TIMEOUT_OF_LEADER: Final = SESSION_TIMEOUT._replace(advice=SLOW_ASSIGNOR
 SESSION_TIMEOUT_OF_A_MEMBER: Final = SESSION_TIMEOUT._replace(
     message="The coordinator removed a member: no heartbeat within the session timeout, as the thread of the line shows. The line does "
     "not name the member.",
-    advice="Find out which process, or its network, stopped (crash, SIGKILL, long JVM or container pause, CPU limit): its own log has a "
-    "gap, or says that the group removed it. Raise session.timeout.ms above the longest pause to tolerate.",
+    advice="Check the logs of the members for that time: that of the process that stopped has a gap, or says that the group removed it. "
+    "Raise session.timeout.ms above the longest pause to tolerate.",
 )
 """SESSION_TIMEOUT where a coordinator before 2.1 names no member."""
 CALL_CLOSE: Final = "Call close() on planned stops, so that the member leaves at once."
@@ -63,14 +64,14 @@ POLL_TIMEOUT_OF_PAUSED: Final = POLL_TIMEOUT._replace(
     "network, had stopped: the coordinator had received nothing from it for {silence}.",
     advice="{pause}",
 )
-UNLESS_PAUSED: Final = " If the whole process paused for that long, find out why instead (a JVM or container pause)."
+UNLESS_PAUSED: Final = " If its log or its host shows that the whole process paused for that long (JVM or container), fix that instead."
 SYNC_TIMEOUT: Final = Text(
     "SYNC_TIMEOUT", "WARNING", "The {role} joined, but sent no SyncGroup within the rebalance timeout{limit}: {then}.", "{remedy}"
 )
 SYNC_TIMEOUT_OF_OLD_ID: Final = SYNC_TIMEOUT._replace(
     message="The static member sent no SyncGroup with this id within the rebalance timeout{limit}. It was back under another id by then, "
     "but the coordinator still waited for this one: all members had to join again.",
-    advice="Find out what had delayed the member (a stalled poll loop, a paused process, a restart). It must join and sync within "
+    advice="Check its log for a stalled poll loop, a paused process or a restart{since}. It must join and sync within "
     "max.poll.interval.ms{current} after a rebalance begins.",
 )
 INCONSISTENT_PROTOCOL: Final = Text(
@@ -182,17 +183,16 @@ MODEL_DIVERGENCE: Final = Text(
 )
 COORDINATOR_MOVED: Final = Text("COORDINATOR_MOVED", "WARNING", "{what}{cost}", "{remedy}{session}")
 SESSION_NEEDED: Final = (
-    " To survive this, raise session.timeout.ms{current} above {least}: {client} was last heard {unheard} before its coordinator could be "
-    "reached again."
+    " To survive this, raise {setting} above {least}: {client} was last heard {unheard} before its coordinator could be reached again."
 )
-SESSION_TOO_SHORT: Final = " Raise {name}{limits}: it was too short to survive this."
-AFTER_A_MOVE: Final = "Find out why the broker restarted, failed or gave up its partitions."
+SESSION_TOO_SHORT: Final = " Raise {setting}: it was too short to survive this."
+AFTER_A_MOVE: Final = "Read that broker's log for that time: it restarted, failed or gave up its partitions."
 HELD_UP: Final = (
     "Broker {broker}, the group's coordinator, did not answer in time: it had just taken over partitions from another broker, had "
     "restarted, had paused, or could not write its log."
 )
 WHEN_HELD_UP: Final = (
-    "Find out what delayed it. Most often another broker was lost: writes to __consumer_offsets wait for its replica "
+    "Check whether another broker was lost at that time, as most often: writes to __consumer_offsets then wait for its replica "
     "(replica.lag.time.max.ms)."
 )
 
@@ -200,8 +200,7 @@ HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
     "WARNING",
     "The member was silent for {silence}; after {limit} (session.timeout.ms) the coordinator would have removed it.",
-    "Find out what stopped the process (JVM or container pause, CPU limit, network), or raise session.timeout.ms well above {silence}. "
-    "Keep heartbeat.interval.ms at a third of it or less.",
+    LOOK + " Or raise session.timeout.ms well above {silence}. Keep heartbeat.interval.ms at a third of it or less.",
 )
 IDLE_MEMBERS: Final = Text(
     "IDLE_MEMBERS",
@@ -224,12 +223,9 @@ NOT_THE_COORDINATOR: Final = MODEL_DIVERGENCE._replace(
     "of both, and restart the one that is wrong. Members with different coordinators process the same partitions twice.",
 )
 """MODEL_DIVERGENCE for a broker that is not the coordinator at all."""
-PAUSE: Final = (
-    "Its heartbeats stopped as well: its whole process, or its network, stopped, not only its poll loop. Find out what stopped it (JVM or "
-    "container pause, CPU limit, network)."
-)
+PAUSE: Final = "Its heartbeats stopped too, so its whole process or its network stopped, not just its poll loop. " + LOOK
 PAUSE_OR_STALL: Final = (
-    "Its process, or only its poll loop, stopped. Look for a JVM or container pause, and for work between two polls that takes too long."
+    "Its process, or only its poll loop, stopped. Check its log for a JVM or container pause, and for slow work between two polls."
 )
 SLOW_TO_JOIN: Final = {
     silences.PAUSED: PAUSE,
@@ -239,17 +235,17 @@ SLOW_TO_JOIN: Final = {
 }
 STILL_RAN: Final = "The client was still running after the group had removed it, and others may have had its partitions by then. "
 MISSED_A_REBALANCE: Final = (
-    "The member missed a rebalance. It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. Find out "
-    "what delayed it: a stalled poll loop or a paused process."
+    "The member missed a rebalance. It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. "
+    "Check its log for that time: a stalled poll loop or a paused process delayed it."
 )
-LATE_SYNC: Final = ". It came {took} after the join phase; max.poll.interval.ms{current} must be above {least} for that"
+LATE_SYNC: Final = ". It came {took} after the join phase: to allow that, raise max.poll.interval.ms{current} above {least}"
 SYNC_TIMEOUT_OF_LEADER: Final = (
     "Its assignor took too long, or its process stopped. Use a faster assignor, or fewer partitions and members, or raise "
     "max.poll.interval.ms{current} above the time that the assignment takes."
 )
 SYNC_TIMEOUT_OF_MEMBER: Final = (
-    "Its process stopped, or its application was busy, between joining and polling again: find out which. Nobody reads its partitions "
-    "until max.poll.interval.ms{current} has passed; a lower value shortens that."
+    "Its process stopped, or its application was busy, between joining and polling again: its log for that time shows which. "
+    "Nobody reads its partitions until max.poll.interval.ms{current} has passed; a lower value shortens that."
 )
 SKEW_OF_RANGE: Final = (
     "The range assignor gives the first members one extra partition of every topic, which adds up over many topics: set "
@@ -273,8 +269,7 @@ COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListene
 
 REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group removed it: lines are missing, or the log starts later."
 REMOVED_FOR_SILENCE: Final = (
-    "The process was silent for {silence}: find out what stopped it (JVM or container pause, CPU limit, network). To survive such a pause, "
-    "raise session.timeout.ms{current} above {least}."
+    "The process was silent for {silence}. " + LOOK + " To survive such a pause, raise session.timeout.ms{current} above {least}."
 )
 LEADER_UNHEARD: Final = "The group waited for its assignment, and it sent nothing for {silence}. " + SLOW_ASSIGNOR
 REMOVED_TOO_LATE: Final = {
@@ -292,10 +287,10 @@ INSTANCE_TAKEN: Final = (
     "A client joined with its group.instance.id and took its place: if that is another process, stop the old one before its replacement "
     "starts."
 )
-REMOVED_UNHEARD: Final = "Find out what stopped its heartbeats before."
-REMOVED_OTHERWISE: Final = "Find out why it was removed."
+REMOVED_UNHEARD: Final = "Its heartbeats had stopped. Check its log and its host for the time before."
+REMOVED_OTHERWISE: Final = "The coordinator's log says why it was removed."
 
 LOST_IN_A_MOVE: Final = (
-    "The group had moved to another broker, which did not hear from the member in time: find out why the coordinator moved "
+    "The group had moved to another broker, which did not hear from the member in time: see why the coordinator moved "
     "(COORDINATOR_MOVED). The process itself may not have stopped."
 )

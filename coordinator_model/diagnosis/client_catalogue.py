@@ -16,7 +16,7 @@ class Settings(NamedTuple):
     records: str = "max.poll.records"
     thread: str = "its poll loop"
     unstick: str = (
-        "A client rejoins when the application calls poll(). Find out what it did instead (slow work on a batch, a call that hangs)."
+        "A client rejoins when the application calls poll(). Check in its log what it did instead (slow work, a call that hangs)."
     )
 
     def fewer_records(self, advice: str) -> str:
@@ -32,7 +32,7 @@ SETTINGS: Final = {
         "rebalance.timeout.ms of the worker",
         "",
         "the worker's thread",
-        "Find out what the worker did instead: most often it started or stopped a connector, or read the config topic.",
+        "Check in the worker's log what it did instead: most often it started or stopped a connector, or read the config topic.",
     ),
     "sink": Settings(
         "consumer.override.session.timeout.ms of the connector",
@@ -76,7 +76,7 @@ NO_HEARTBEAT_RESPONSE: Final = Text(
     "NO_HEARTBEAT_RESPONSE",
     "WARNING",
     "The client got no answer from the group's coordinator for {silence} its session timeout{then}.",
-    "Find out what kept the answers away: a process or container pause, the network, or a broker in trouble."
+    "Check the process for a pause, the network, and the broker: one of them kept the answers away."
     + _ASK_THE_BROKER
     + " Raise {session} above the longest pause to tolerate.",
 )
@@ -164,7 +164,7 @@ CONNECT_TASKS_WAIT: Final = Text(
     "Connectors or tasks of the Connect cluster wait up to {waited} before a worker gets them: a worker was lost, or earlier rebalances "
     "took some away as well.",
     "A worker that stopped or failed has that long to come back before others get its tasks (scheduled.rebalance.max.delay.ms of the "
-    "workers). Find out which worker left, and lower that setting if its tasks must move sooner.",
+    "workers). Read in the leader's log which worker left, and lower that setting if its tasks must move sooner.",
 )
 OF_WORKERS: Final = (
     "Connect workers rebalance when one of them joins or leaves, and when connectors change. Look for workers that keep restarting, and "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis import catalogue, silences
-from coordinator_model.diagnosis.catalogue import PAUSE, PAUSE_OR_STALL, Text
+from coordinator_model.diagnosis.catalogue import LOOK, PAUSE, PAUSE_OR_STALL, Text
 
 _SESSION_SETTING: Final = (
     "{type}.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), or else group.{type}.session.timeout.ms of the "
@@ -14,8 +14,7 @@ _SESSION_SETTING: Final = (
 """`type`: consumer, share or streams."""
 
 SESSION_TIMEOUT: Final = catalogue.SESSION_TIMEOUT._replace(
-    advice="Find out what stopped the process or its network (crash, SIGKILL, long JVM or container pause, CPU limit). {stop}"
-    "Raise the session timeout above the longest pause to tolerate: " + _SESSION_SETTING
+    advice=LOOK + " {stop}Raise the session timeout above the longest pause to tolerate: " + _SESSION_SETTING
 )
 REBALANCE_TIMEOUT: Final = Text(
     "REBALANCE_TIMEOUT",
@@ -64,14 +63,18 @@ FENCED_MEMBER_EPOCH: Final = Text(
 )
 CAME_BACK: Final = "The client rejoins by itself."
 CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + (
-    " The process was silent for {silence}: find out what stopped it (JVM or container pause, CPU limit, network{stalled}). To survive "
-    "such a pause, raise the session timeout above {least}: " + _SESSION_SETTING
+    " The process was silent for {silence}. "
+    + LOOK
+    + "{stalled} To survive such a pause, raise the session timeout above {least}: "
+    + _SESSION_SETTING
 )
 """Remedies of UNKNOWN_MEMBER, by the end of the membership."""
 HEARTBEAT_NEAR_MISS: Final = catalogue.HEARTBEAT_NEAR_MISS._replace(
     message="The member was silent for {silence}; {limit}.",
-    advice="Find out what stopped the process (JVM or container pause, CPU limit, network), or raise the session timeout well above "
-    "{silence}: " + _SESSION_SETTING + " Keep the heartbeat interval ({type}.heartbeat.interval.ms) at a third of it or less.",
+    advice=LOOK
+    + " Or raise the session timeout well above {silence}: "
+    + _SESSION_SETTING
+    + " Keep the heartbeat interval ({type}.heartbeat.interval.ms) at a third of it or less.",
 )
 _LEFT_SO: Final = (
     "It was stopped, or its application did not call poll() within max.poll.interval.ms: both look the same for a static member. "
@@ -89,7 +92,8 @@ STATIC_MEMBER_GONE: Final = STATIC_MEMBER_AWAY._replace(
     message="The static member {instance_id} left temporarily (epoch -2), and its session ended after {away}, before it came back. "
     "{meanwhile}",
     advice=_LEFT_SO + "To stop it permanently, let it leave: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1, or no "
-    "group.instance.id. If its restart takes that long, raise the session timeout above {least}: " + _SESSION_SETTING,
+    "group.instance.id. If that was a restart, raise the session timeout above the time that it takes, more than {away}: "
+    + _SESSION_SETTING,
 )
 """STATIC_MEMBER_AWAY of one that did not come back in time. Whether it does later, and who gets its partitions, is not known then."""
 ZOMBIE_COMMIT: Final = catalogue.ZOMBIE_COMMIT._replace(

@@ -7,7 +7,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents, margins, silences
 from coordinator_model.diagnosis.client_catalogue import settings_of
-from coordinator_model.diagnosis.findings import above, current, emit, first_time, seconds
+from coordinator_model.diagnosis.findings import above, current, emit, first_time, seconds, since
 from coordinator_model.diagnosis.refusals import removal
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
@@ -64,7 +64,7 @@ def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
     limit_ms = member.rebalance_timeout_ms
     why = silences.why(member.as_observed(member.longest_gap_ms), at_ms - limit_ms, at_ms)
     fewer = settings_of(member.software).fewer_records("lower {}, ")
-    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms), fewer=fewer)
+    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms), fewer=fewer, since=since(member.heard_ms))
 
 
 def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_ms: int) -> None:
@@ -79,7 +79,9 @@ def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_m
         return
     what = "it was slow to give up partitions" if held else "it sent no heartbeat"
     silent = not held or 2 * member.longest_gap_ms >= waited_ms
-    remedy = catalogue.PAUSE if silent else consumer_catalogue.GIVES_UP_LATE.format(limit=current(member.rebalance_timeout_ms))
+    remedy = (catalogue.PAUSE if silent else consumer_catalogue.GIVES_UP_LATE).format(
+        limit=current(member.rebalance_timeout_ms), since=since(episode.ended_ms - waited_ms)
+    )
     words = {"waited": seconds(waited_ms), "what": what, "remedy": remedy}
     signs = [sign for one in episode.rounds for sign in one.signs]
     epoch = episode.rounds[-1].epoch
@@ -223,8 +225,14 @@ def _remedy(g: Emitter, view: ConsumerView, gone: ConsumerMember | None, event: 
         if gone.tried_ms < gone.gone_ms:
             gone.tried_ms = event.received_ms  # the first request that is refused ends the silence
         silent_ms = gone.tried_ms - gone.heard_ms
-        stalled = "; for a static member also a stalled poll loop" if gone.instance_id else ""
-        words = {"silence": seconds(silent_ms), "least": above(silent_ms), "stalled": stalled, "type": g.view.group_type}
+        stalled = " The poll loop of a static member may have stalled, too." if gone.instance_id else ""
+        words = {
+            "silence": seconds(silent_ms),
+            "least": above(silent_ms),
+            "stalled": stalled,
+            "type": g.view.group_type,
+            "since": since(gone.heard_ms),
+        }
         return consumer_catalogue.CAME_BACK_AFTER_SILENCE.format(**words), {"silent_ms": silent_ms}
     if gone is None or gone.end_kind not in {reasons.REBALANCE_TIMEOUT, *_LEAVES}:
         return consumer_catalogue.CAME_BACK, {}

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from coordinator_model.diagnosis.catalogue import Text
+from coordinator_model.events import TIMES_FROM_MS
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import FINDINGS, Ref, evidence_json, or_none
 
@@ -16,6 +17,31 @@ Client = tuple[str, str, str]
 Values = dict[str, Any]
 
 NOBODY: Final = ("", "", "")
+FIGURES: Final = {
+    "SESSION_TIMEOUT": "silent_ms",
+    "NO_HEARTBEAT_RESPONSE": "silent_ms",
+    "POLL_TIMEOUT": "poll_gap_ms",
+    "SLOW_JOINER": "join_ms",
+    "STUCK_RECONCILING": "waited_ms",
+    "GROUP_TOO_LARGE": "wanted",
+    "HEARTBEAT_NEAR_MISS": "silent_ms",
+    "UNKNOWN_MEMBER": "silent_ms",
+    "ZOMBIE_COMMIT": "silent_ms",
+    "IDLE_MEMBERS": "members",
+    "REBALANCE_STORM": "total_ms",
+    "ASSIGNMENT_NOT_STORED": "total_ms",
+    "ROLLING_RESTART": "total_ms",
+    "PARTITION_NOT_READ": "came",
+    "COMMITS_STOPPED": "came",
+    "OPEN_TRANSACTION": "came",
+    "OFFSET_RESET": "skipped_max",
+    "OFFSET_REWOUND": "reread",
+    "OFFSET_SET_FORWARD": "skipped",
+    "READ_AGAIN": "reread_max",
+    "NOTHING_COMMITTED": "reread_max",
+    "COMMIT_BEHIND": "reread_max",
+}
+"""The figure in the details, by code, that says which of several findings is the gravest: its advice holds for all."""
 FACTS_KEPT: Final = 4_096  # against repeats: all members of a large group may be refused at once, and ask again
 
 
@@ -91,6 +117,14 @@ def seconds(ms: int) -> str:
 def current(ms: int) -> str:
     """The present value of a setting, to stand after its name; empty where it is unknown."""
     return f" (now {seconds(ms)})" if ms >= 0 else ""
+
+
+def since(ms: int) -> str:
+    """From when on to look, to stand after the place; empty where lines have no times."""
+    if ms < TIMES_FROM_MS:
+        return ""
+    minutes, second = divmod(ms // 1_000, 60)
+    return f" from {minutes // 60 % 24:02}:{minutes % 60:02}:{second:02} UTC on"
 
 
 def above(ms: int) -> str:

@@ -11,11 +11,12 @@ So heartbeats that waited behind a slow commit, or before a broker that stood st
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, removals
-from coordinator_model.diagnosis.findings import NOBODY, above, current, emit, first_time, seconds
+from coordinator_model.diagnosis.findings import NOBODY, above, emit, first_time, seconds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
@@ -157,14 +158,6 @@ def _report(g: Emitter, incident: Incident) -> None:
     missed = [member_id for member_id in lost if member_id not in gave_up]
     limits = sorted({old.session_timeout_ms for old in view.ended if old.member_id in missed and old.session_timeout_ms >= 0})
     unheard = _unheard(g, incident, missed)
-    words = {
-        "what": f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
-        if incident.to_broker
-        else catalogue.HELD_UP.format(broker=view.broker),
-        "cost": removed(len(missed), len(gave_up), "of its members"),
-        "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
-        "session": _session_advice(missed, limits, unheard, view.group_type if view.consumer_protocol else ""),
-    }
     details = {
         "from_broker": incident.from_broker or view.broker,
         "to_broker": incident.to_broker or view.broker,
@@ -172,6 +165,17 @@ def _report(g: Emitter, incident: Incident) -> None:
         "session_timeouts_ms": limits,
         "unheard_ms": unheard[0] if unheard else None,
     } | ({"gave_up": gave_up} if gave_up else {})
+    if missed:
+        details["setting"] = f"{view.group_type}.session.timeout.ms" if view.consumer_protocol else "session.timeout.ms"
+        details["unheard_client"] = unheard[1].client_id or unheard[1].member_id if unheard else None
+    words = {
+        "what": f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
+        if incident.to_broker
+        else catalogue.HELD_UP.format(broker=view.broker),
+        "cost": removed(len(missed), len(gave_up), "of its members"),
+        "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
+        "session": session_advice(details, limits, " of the group" if view.consumer_protocol else ""),
+    }
     at_ms = incident.moved_ms if incident.moved_ms >= 0 else incident.began_ms
     text = catalogue.COORDINATOR_MOVED._replace(severity="ERROR") if lost else catalogue.COORDINATOR_MOVED
     emit(g, text, at_ms, NOBODY, incident.signs, words, generation=incident.generation, **details)
@@ -200,18 +204,18 @@ def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, Ende
     return max((one for one in found if one[0] > one[1].session_timeout_ms >= 0), key=lambda one: one[0], default=None)
 
 
-def _session_advice(lost: list[str], limits: list[int], unheard: tuple[int, EndedMembership] | None, group_type: str) -> str:
-    """What session timeout the trouble would have taken. `group_type`: empty in a classic group, whose clients have the setting."""
-    if not lost:
+def session_advice(details: Mapping[str, Any], limits: Collection[int], whose: str) -> str:
+    """What session timeout the trouble would have taken, after a space; empty if no member missed its own.
+
+    `details`: of the finding of the longest silence. `limits`: the session timeouts, ms, of all that missed them. `whose` they are.
+    """
+    if not (setting := details.get("setting")):
         return ""
-    shown = " and ".join(map(seconds, limits))
-    if unheard is not None:
-        ms, old = unheard
-        client = old.client_id or old.member_id
-        limit = current(old.session_timeout_ms)
-        return catalogue.SESSION_NEEDED.format(client=client, unheard=seconds(ms), least=above(ms), current=limit)
-    name = f"the group's {group_type}.session.timeout.ms" if group_type else "session.timeout.ms"
-    return catalogue.SESSION_TOO_SHORT.format(name=name, limits=f" (now {shown})" if limits else "")
+    now = " to ".join(map(seconds, sorted({min(limits), max(limits)}))) if limits else ""
+    setting = f"{setting}{whose}{now and f' (now {now})'}"
+    if (ms := details["unheard_ms"]) is None:
+        return catalogue.SESSION_TOO_SHORT.format(setting=setting)
+    return catalogue.SESSION_NEEDED.format(setting=setting, client=details["unheard_client"], unheard=seconds(ms), least=above(ms))
 
 
 def _sign(g: Emitter, at_ms: int, sign: Ref | None, generation: int | None = None) -> Incident:

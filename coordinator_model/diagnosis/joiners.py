@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.client_catalogue import settings_of
-from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
+from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds, since
 from coordinator_model.diagnosis.incidents import SPAN_MS, not_admitted
 from coordinator_model.states import State
 from coordinator_model.view import reasons
@@ -133,7 +133,8 @@ def _remedy(rebalance: Rebalance, members: Members, limit_ms: int) -> str:
     found = {silences.why(one, rebalance.started_ms, until[m]) if one is not None else silences.UNKNOWN for m, one in members.items()}
     why = found.pop() if len(found) == 1 else silences.UNKNOWN
     fewer = min((settings_of(one.software).fewer_records(" ({})") for one in members.values() if one is not None), default="", key=len)
-    return catalogue.SLOW_TO_JOIN[why].format(limit=current(limit_ms), fewer=fewer)
+    heard_ms = min((one.heard_until_ms() for one in members.values() if one is not None), default=-1)
+    return catalogue.SLOW_TO_JOIN[why].format(limit=current(limit_ms), fewer=fewer, since=since(heard_ms))
 
 
 def _last_to_join(rebalance: Rebalance) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents
-from coordinator_model.diagnosis.findings import NOBODY, above, emit, first_time, seconds
+from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
 from coordinator_model.events import Event
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -128,7 +128,6 @@ def long_away(g: Emitter, view: ConsumerView, member: ConsumerMember, at_ms: int
     text = consumer_catalogue.STATIC_MEMBER_AWAY if came_back else consumer_catalogue.STATIC_MEMBER_GONE
     words = {
         "away": seconds(away_ms),
-        "least": above(away_ms),
         "meanwhile": "Nobody read its partitions in the meantime." if count is None else f"Partitions unread in the meantime: {count}.",
     }
     details = {"instance_id": member.instance_id, "away_ms": away_ms, "partitions": count, "came_back": came_back or None}

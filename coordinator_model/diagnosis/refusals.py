@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, removals, silences
-from coordinator_model.diagnosis.findings import above, current, emit, first_time, is_new, seconds
+from coordinator_model.diagnosis.findings import above, current, emit, first_time, is_new, seconds, since
 from coordinator_model.diagnosis.incidents import lost_in_a_move
 from coordinator_model.errors import Error
 from coordinator_model.events import COORDINATOR_SOURCE, HEARTBEAT, OFFSET_COMMIT, SYNC_GROUP, TXN_OFFSET_COMMIT, Event
@@ -100,7 +100,10 @@ def _illegal_generation(g: Emitter, event: Event) -> None:
         moved_on = g.view.generation > event.generation
         words = {
             "why": f"the group had moved on to generation {g.view.generation}" if moved_on else "the group has a different one",
-            "remedy": remedy.format(current=current(member.rebalance_timeout_ms if member is not None else -1)),
+            "remedy": remedy.format(
+                current=current(member.rebalance_timeout_ms if member is not None else -1),
+                since=since(member.heard_until_ms() if member is not None else -1),
+            ),
         }
         details = {"group_generation": or_none(g.view.generation), "max_poll_interval_ms": _poll_limit(member)}
         _emit(g, catalogue.ILLEGAL_GENERATION, event, None, words, api=event.kind, sent_generation=event.generation, **details)
@@ -189,10 +192,11 @@ def _remedy(g: Emitter, ended: EndedMembership | None) -> str:
     if ended.kind == reasons.SESSION_TIMEOUT and silent_ms is not None:
         why = removals.why_no_assignment(g, ended.at_ms)
         words = {"silence": seconds(silent_ms), "least": above(silent_ms), "current": current(ended.session_timeout_ms), "why": why}
+        words["since"] = since(ended.seen_ms)
         return (catalogue.LEADER_UNHEARD if ended.assigning else catalogue.REMOVED_FOR_SILENCE).format(**words)
     if ended.kind == reasons.JOIN_TIMEOUT:
         why = silences.why(ended, ended.at_ms - max(ended.rebalance_timeout_ms, 0), ended.back_ms)
-        return catalogue.REMOVED_TOO_LATE[why].format(current=limit)
+        return catalogue.REMOVED_TOO_LATE[why].format(current=limit, since=since(ended.heard_until_ms()))
     return _BY_END.get(ended.kind, catalogue.REMOVED_OTHERWISE).format(current=limit, kind=ended.kind)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, silences
 from coordinator_model.diagnosis.client_catalogue import settings_of
-from coordinator_model.diagnosis.findings import above, current, emit, seconds
+from coordinator_model.diagnosis.findings import above, current, emit, seconds, since
 from coordinator_model.events import CLIENT_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.emit import Emitter
@@ -32,26 +32,26 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
     """
     limit_ms, silent_ms = silence.session_timeout_ms, silence.silent_ms
     details = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.longest_gap_ms)}
-    since, restarted = "", catalogue.IF_RESTARTED
+    then, restarted = "", catalogue.IF_RESTARTED
     if came_ms == NEVER:
-        since = catalogue.NOT_BACK
+        then = catalogue.NOT_BACK
     elif came_ms is not None:
         # Else it was heard by another clock; or it may be another process with its client.id, whom no longer session would have kept.
         is_known = silence.seen_ms > g.view.moved_ms and bool(silence.instance_id)
         details |= {"back_ms": came_ms - silence.at_ms, "away_ms": came_ms - silence.seen_ms if is_known else None}
-        since = (catalogue.BACK if silence.instance_id else catalogue.NAMESAKE).format(back=seconds(came_ms - silence.at_ms))
+        then = (catalogue.BACK if silence.instance_id else catalogue.NAMESAKE).format(back=seconds(came_ms - silence.at_ms))
         away_ms = came_ms - silence.seen_ms
         restarted = catalogue.RESTARTED.format(away=seconds(away_ms), least=above(away_ms)) if is_known else restarted
     if elected_ms >= 0:
         details["coordinator_elected_ms_before"] = silence.at_ms - elected_ms
-        since += catalogue.ELECTED_BEFORE.format(elected=seconds(silence.at_ms - elected_ms))
+        then += catalogue.ELECTED_BEFORE.format(elected=seconds(silence.at_ms - elected_ms))
     if silence.of_group:
         text, limit = consumer_catalogue.SESSION_TIMEOUT, " (the group's session timeout)" if silent_ms >= 0 else ""
         stop = "" if silence.instance_id else f"{catalogue.CALL_CLOSE} "  # a static one says that it leaves for a while
     else:
         text, old = catalogue.SESSION_TIMEOUT, g.view.ended_membership(silence.member_id)
         if old is not None and old.assigning:
-            text, since, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + since, True
+            text, then, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + then, True
         limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
         leave = catalogue.LEAVE_OF_JAVA if client_catalogue.is_java(silence.software) else ""
         stop = catalogue.STATIC_STOP.format(restarted=restarted, leave=leave) if silence.instance_id else catalogue.CALL_CLOSE
@@ -61,7 +61,8 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         "limit": limit,
         "current": current(limit_ms),
         "stop": stop,
-        "since": since,
+        "then": then,
+        "since": since(silence.at_ms - max(silent_ms, limit_ms, 0)),
         "why": why_no_assignment(g, silence.at_ms),
     }
     emit(g, text, silence.at_ms, silence.client(), silence.signs, words, generation=silence.generation, **details)
@@ -81,7 +82,7 @@ def near_miss(g: Emitter, silence: Silence) -> None:
     if silence.of_group:
         text, details["session_timeout_seen"] = consumer_catalogue.HEARTBEAT_NEAR_MISS, silence.limit_seen
         limit = f"this group removed a member after {limit}" if silence.limit_seen else "the session timeout is 45 s by default"
-    words = {"silence": seconds(silence.silent_ms), "limit": limit}
+    words = {"silence": seconds(silence.silent_ms), "limit": limit, "since": since(silence.at_ms - silence.silent_ms)}
     emit(g, text, silence.at_ms, silence.client(), silence.signs, words, generation=silence.generation, **details)
 
 
@@ -108,7 +109,7 @@ def poll_timeout(g: Emitter, stalled: EndedMembership, back: Event | None = None
     if why == silences.PAUSED:
         silent_ms = at_ms - stalled.heard_until_ms() if stalled.misses_one(at_ms) else silences.gap_ms(stalled)
         text, details["silent_ms"] = catalogue.POLL_TIMEOUT_OF_PAUSED, silent_ms
-        words |= {"silence": seconds(silent_ms), "pause": catalogue.PAUSE}
+        words |= {"silence": seconds(silent_ms), "pause": catalogue.PAUSE.format(since=since(at_ms - silent_ms))}
     back_ms = -1 if back is None else back.at_ms if back.source == CLIENT_SOURCE else back.received_ms
     passed_ms = stalled.passed_ms if back is None else min(stalled.passed_ms, back.received_ms)
     if back is not None and limit_ms >= 0 and 0 <= passed_ms < back_ms:
@@ -138,4 +139,5 @@ def sync_timeout_of_old_id(g: Emitter, ended: EndedMembership, event: Event) -> 
     """Reports that the coordinator waited for SyncGroup of an id that a static member has no more: Kafka waits on."""
     limit_ms = ended.rebalance_timeout_ms
     words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "current": current(limit_ms)}
+    words["since"] = since(event.at_ms - max(limit_ms, 0))
     emit(g, catalogue.SYNC_TIMEOUT_OF_OLD_ID, event.at_ms, ended.client(), [ref(event)], words, rebalance_timeout_ms=or_none(limit_ms))

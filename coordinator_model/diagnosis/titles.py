@@ -18,7 +18,7 @@ TITLES: Final[Mapping[str, str]] = {
     "UNSUPPORTED_ASSIGNOR": "{who} cannot join: unknown assignor",
     "INVALID_REGEX": "{who} cannot subscribe: invalid regular expression",
     "CLIENT_REFUSED": "The coordinator rejected {who}, which gave up",
-    "GROUP_TOO_LARGE": "{group} has more members than its limit allows",
+    "GROUP_TOO_LARGE": "{group} is full and refuses clients",
     "COORDINATOR_ERROR": "The coordinator reported a problem with {group}",
     "COORDINATOR_MOVED": "{group} moved to another broker",
     "COORDINATOR_UNREACHABLE": "{who} could not reach the coordinator",

@@ -131,7 +131,7 @@ def _attachment(problem: Sequence[Finding], dashboard_url: str) -> dict[str, Any
     until = f" to {instant(newest.occurred_ms)[:19]}" if newest.occurred_ms > first.occurred_ms else ""
     span = instant(first.occurred_ms)[:19] + until
     told = newest.incident or newest.row
-    lines = [_escaped(told["message"]), f"*What to change:* {_escaped(told['advice'])}"]
+    lines = [_escaped(told["message"]), *([f"*What to change:* {_escaped(told['advice'])}"] if told["advice"] else [])]
     lines += [f"*Client:* {some([*map(_code, clients)], _NAMED)}"] if clients else []
     lines += [f"*Groups:* {some([*map(_code, groups)], _NAMED)}"] if first.incident else []
     attachment = {

@@ -18,10 +18,11 @@ from datetime import datetime
 from typing import Final, NamedTuple, cast
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
+from coordinator_model.diagnosis.findings import FIGURES
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
-from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, bound, span_of
+from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, billed, bound, span_of
 from jobs.answers.incidents.rows import by_finding
 from jobs.common.times import epoch_ms
 
@@ -41,31 +42,6 @@ _PROLONGING: Final = (*_REMOVALS, catalogue.SLOW_JOINER.code, _STUCK)
 """What begins a rebalance or holds it up."""
 _ENDING: Final = (*_PROLONGING, catalogue.FENCED_INSTANCE.code)
 """What ends a membership: its client may be refused later."""
-_FIGURES: Final = {
-    catalogue.SESSION_TIMEOUT.code: "silent_ms",
-    client_catalogue.NO_HEARTBEAT_RESPONSE.code: "silent_ms",
-    catalogue.POLL_TIMEOUT.code: "poll_gap_ms",
-    catalogue.SLOW_JOINER.code: "join_ms",
-    consumer_catalogue.STUCK_RECONCILING.code: "waited_ms",
-    catalogue.GROUP_TOO_LARGE.code: "wanted",
-    catalogue.HEARTBEAT_NEAR_MISS.code: "silent_ms",
-    catalogue.UNKNOWN_MEMBER.code: "silent_ms",
-    catalogue.ZOMBIE_COMMIT.code: "silent_ms",
-    catalogue.IDLE_MEMBERS.code: "members",
-    catalogue.REBALANCE_STORM.code: "total_ms",
-    catalogue.ASSIGNMENT_NOT_STORED.code: "total_ms",
-    catalogue.ROLLING_RESTART.code: "total_ms",
-    offset_catalogue.PARTITION_NOT_READ.code: "came",
-    offset_catalogue.COMMITS_STOPPED.code: "came",
-    offset_catalogue.OPEN_TRANSACTION.code: "came",
-    offset_catalogue.OFFSET_RESET.code: "skipped_max",
-    offset_catalogue.OFFSET_REWOUND.code: "reread",
-    offset_catalogue.OFFSET_SET_FORWARD.code: "skipped",
-    offset_catalogue.READ_AGAIN.code: "reread_max",
-    offset_catalogue.NOTHING_COMMITTED.code: "reread_max",
-    offset_catalogue.COMMIT_BEHIND.code: "reread_max",
-}
-"""The figure in the details that says which of several findings is the gravest: its advice holds for all."""
 _COST_MS: Final = 1_000  # what costs less comes after what costs more, even if it is an error
 _SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
 
@@ -75,16 +51,13 @@ class Refusals(NamedTuple):
 
     requests: int
     last_at: datetime
-    clients: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
     pending_at: datetime | None = None  # when it last refused one that has not joined since; None: all have
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Refusals | None:
         """Those of clients, one row each, in the order of time; None if there is none."""
-        clients, groups = (tuple(dict.fromkeys(row[name] or "?" for row in rows)) for name in ("client_id", "group_id"))
         pending_at = max((row["last_at"] for row in rows if not row["joined"]), default=None)
-        return cls(sum(row["requests"] for row in rows), rows[-1]["last_at"], clients, groups, pending_at) if rows else None
+        return cls(sum(row["requests"] for row in rows), rows[-1]["last_at"], pending_at) if rows else None
 
 
 @dataclass
@@ -103,9 +76,7 @@ class AttentionEntry:
     @property
     def gravest(self) -> Row:
         """The finding that stands for all: that for which a group waited longest, then that of the greatest figure, then the newest."""
-        broker = self.incident["broker"] if self.incident else None
-        left = [bool(broker) and broker == row["details"].get("from_broker") != row["details"].get("to_broker") for row in self.findings]
-        return max(zip(left, self.figures, self.findings, strict=True), key=lambda one: (*one[:2], epoch_ms(one[2]["occurred_at"])))[2]
+        return max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0], epoch_ms(one[1]["occurred_at"])))[1]
 
     @property
     def figures(self) -> list[tuple[int, int]]:
@@ -113,12 +84,10 @@ class AttentionEntry:
 
         A session that ended is as grave as its client was silent until it was refused, if it was.
         """
-        if self.incident:
-            return [(0, max(row["details"].get("session_timeouts_ms") or [0])) for row in self.findings]
         silent: dict[str | None, int] = {}
         for row in self.followed_by if self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code else ():
             silent[row["member_id"]] = max(silent.get(row["member_id"], 0), row["details"].get("silent_ms") or 0)
-        own = [row["details"].get(_FIGURES.get(row["code"])) or 0 for row in self.findings]
+        own = [row["details"].get(FIGURES.get(row["code"])) or 0 for row in self.findings]
         waits = [row["details"].get("join_ms") or 0 for row in self.findings]
         return [(wait, max(figure, silent.get(row["member_id"], 0))) for wait, figure, row in zip(waits, own, self.findings, strict=True)]
 
@@ -137,6 +106,8 @@ class AttentionEntry:
     @property
     def last_at(self) -> datetime:
         """When the last that is known of it happened, with the end of its last rebalance."""
+        if self.incident:
+            return cast(datetime, self.incident["last_at"])
         return cast(datetime, max([self.findings[-1]["occurred_at"], self.first_at, *(self.rebalanced or ())]))
 
     @property
@@ -195,7 +166,7 @@ class AttentionEntry:
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
         if self.incident or own["code"] in _BURSTS or not (silences or zombies):
             begun = {row["advice"]: None for row in self.followed_by if row["code"] == offset_catalogue.OFFSET_RESET.code}
-            return [(self.incident or own)["advice"], *begun]
+            return [*filter(None, [(self.incident or own)["advice"], *begun])]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
             return self._advice_by_case(own, zombies)
@@ -348,14 +319,13 @@ def _rebalances(entry: AttentionEntry, times: RebalanceTimes) -> list[Rebalanced
 
 
 def _bill(entry: AttentionEntry, found: Sequence[Rebalanced]) -> Bill:
+    """Storms and rolling restarts say what they cost: others may have rebalanced the group meanwhile."""
     if entry.incident is not None or entry.code not in _BURSTS:
         return bill_of(found)
-    details = [row["details"] for row in entry.findings]
-    parts = {
-        name: [part for each in details for part in [each.get(name), *([None] if bound(name, each) else [])]]
-        for name in ("total_ms", "unavailable_partition_ms")
-    }
-    return Bill.of(sum(each.get("rebalances") or 0 for each in details), **parts)
+    said = [row["details"] for row in entry.findings]
+    names = ("total_ms", "unavailable_partition_ms")
+    parts = ([part for one in said for part in (one.get(name), *([None] if bound(name, one) else []))] for name in names)
+    return billed(sum(one.get("rebalances") or 0 for one in said), *parts)
 
 
 def _order(entry: AttentionEntry) -> tuple[object, ...]:

@@ -17,7 +17,7 @@ from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import bound
-from jobs.answers.incidents.outages import CRASHED, HELD_UP, broker_name
+from jobs.answers.incidents.outages import CRASHED, HELD_UP, RESTARTED, broker_name
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.rebalance_words import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who
@@ -74,9 +74,14 @@ _VALUE: Final = re.compile(r"\babove \d")
 _QUIET: Final = timedelta(minutes=1)
 _NAMED: Final = 4  # clients, or groups, in a line
 _SENTENCES: Final = 1_200  # characters of a message or of advice
-_BANDS: Final = {COORDINATOR_MOVED.code: "groups left {}", HELD_UP: "{} unresponsive", "BROKER_EXPIRED": "{} expired"}
+_BANDS: Final = {
+    COORDINATOR_MOVED.code: "groups left {}",
+    HELD_UP: "{} unresponsive",
+    "BROKER_EXPIRED": "{} expired",
+    RESTARTED: "{} restarted",
+}
 """What a band is called by the cause of its incident. A broker was away only where a line says that it went."""
-_WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, HELD_UP)
+_WITHOUT_DEPARTURE: Final = (COORDINATOR_MOVED.code, HELD_UP, RESTARTED)
 
 
 class End(NamedTuple):
@@ -131,9 +136,8 @@ class AttentionWords:
         a broker may be away although no line says so, and what happens again and again may happen once more.
         """
         incident, pending_at = entry.incident, entry.refused and entry.refused.pending_at
-        last_at = max(entry.last_at, incident["back_at"] or entry.last_at) if incident else pending_at or entry.last_at
         end, is_storm = self._ends[entry.gravest["cluster"]], entry.code == REBALANCE_STORM.code
-        is_quiet = end.at - last_at >= _QUIET
+        is_quiet = end.at - (entry.last_at if incident else pending_at or entry.last_at) >= _QUIET
         if entry.code == OPEN_REBALANCE or (end.of_logs and not is_quiet and not incident and (pending_at or is_storm)):
             return STILL_ON
         if incident:
@@ -170,14 +174,13 @@ class AttentionWords:
         # Of the groups and the time that are shown alone: the incident has those of all groups.
         if lost := sorted({member for row in entry.findings for member in row["details"].get("members_lost") or ()}):
             named = {row["member_id"]: row["client_id"] for row in entry.followed_by if row["client_id"]}
-            yield "Removed", _folded(client_in(member, "") or named.get(member, member) for member in lost)
+            yield "Removed", _counted(client_in(member, "") or named.get(member, member) for member in lost)
         elif clients := clients_of(entry):
             yield "Who", clients
         yield from zip(("Then", *[""] * len(entry.followed_by)), self._then(entry), strict=False)
         if refused := entry.refused:
-            whose = f" of {_folded(refused.clients)} in {_folded(refused.groups)}" if entry.incident else ""
             later = "" if refused.pending_at else "; later ones were accepted"
-            yield "Refused", f"{many(refused.requests, 'join')}{whose}, the last at {to_second(self.time(refused.last_at))}{later}"
+            yield "Refused", f"{many(refused.requests, 'join')}, the last at {to_second(self.time(refused.last_at))}{later}"
         if cost := cost_of(entry):
             yield "Cost", cost
 
@@ -227,7 +230,7 @@ class AttentionWords:
             where = {code: f" in {_folded(row['group_id'] for row in rows)}" if entry.incident else "" for code, rows in by_code.items()}
             counts = [f"{code} ({len(rows)}{_MEANS.get(code, '')})" if len(rows) > 1 else code for code, rows in by_code.items()]
             texts = [count + where[code] for code, count in zip(by_code, counts, strict=True)]
-            return [("Soon afterwards: " if entry.incident else "") + "; ".join(texts)] if counts else []
+            return ["; ".join(texts)] if counts else []
         return [f"{to_second(self.time(rows[0]['occurred_at']))} {code}: {rows[0]['message']}" for code, rows in by_code.items()]
 
 
@@ -249,6 +252,14 @@ def clients_of(entry: AttentionEntry) -> str:
 
 def _folded(names: Iterable[str]) -> str:
     return some([*dict.fromkeys(printable(name, 60) for name in names)], 2 * _NAMED)
+
+
+def _counted(names: Iterable[str]) -> str:
+    """Names in a line, of which each may be that of several; those beyond the first ones only counted."""
+    counts = Counter(printable(name, 60) for name in names)
+    shown = [*counts.items()][: 2 * _NAMED]
+    rest = counts.total() - sum(count for _, count in shown)
+    return ", ".join(f"{name} ({count})" if count > 1 else name for name, count in shown) + (f" and {rest:,} more" if rest else "")
 
 
 def _orders(advice: str) -> str:
@@ -277,7 +288,7 @@ def trouble(entry: AttentionEntry) -> dict[str, Any] | None:
     if incident is None:
         return None
     away = "{} had crashed" if incident["cause"] == CRASHED and incident["back_at"] is None else "{} down"
-    text = _BANDS.get(incident["cause"], away).format(broker_name(printable(incident["broker"], 30)))
+    text = _BANDS.get(incident["cause"], away).format(printable(broker_name(incident["broker"]), 30))
     return {"from": incident["began_at"], "to": incident["back_at"] or incident["last_at"], "text": text, "broker": incident["broker"]}
 
 
@@ -295,9 +306,9 @@ def title(entry: AttentionEntry) -> str:
         return "; ".join(filter(None, (re.split(r"(?<=\.) (?=[A-Z\d])", message, maxsplit=1)[0].removesuffix("."), lost)))
     away = f", back after {duration(epoch_ms(incident['back_at']) - epoch_ms(entry.first_at))}" if incident["back_at"] else ""
     moved, held_up = incident["groups_moved"], incident["groups_held_up"]
-    parts = [f"{many(moved, 'group')} moved" if moved else "", f"{many(held_up, 'group')} had to wait" if held_up else ""]
+    parts = [f"{many(moved, 'group')} moved" if moved else "", f"{many(held_up, 'group')} got no answer in time" if held_up else ""]
     hit = f"at least {' and '.join(filter(None, parts))}" if any(parts) else ""
-    told = ", ".join(filter(None, (hit, lost)))
+    told = "; ".join(filter(None, (hit, lost)))
     return f"{re.split(r'[:;.] ', message, maxsplit=1)[0].removesuffix('.')}{away}{told and f': {told}'}"
 
 

@@ -14,8 +14,6 @@ from jobs.common.stores import Place
 from jobs.common.times import duration
 
 BROKER_SOURCES: Final = frozenset({COORDINATOR_SOURCE, REQUEST_SOURCE})
-
-
 LATE_MS: Final = 60_000
 """Logs of one incident begin within this time of each other."""
 
@@ -50,12 +48,10 @@ def coverage(lakehouse: Place | QuestionReader) -> list[Coverage]:
     found = []
     for cluster, count, has_clients in ((row["cluster"], row["n"], row["has_clients"]) for row in files):
         own = [row for row in parts if row["cluster"] == cluster and row["source"] != "clock"]
-        sources: dict[str, set[str]] = {}
+        sources: dict[str, set[str]] = {CLIENTS: set()} if has_clients else {}
         for row in own:
             sources.setdefault(row["broker"], set()).add(row["source"])
         clocks = [row for row in parts if row["cluster"] == cluster and row["source"] == "clock" and row["begin"] is not None]
-        if has_clients:
-            sources.setdefault(CLIENTS, set())
         begins = {row["broker"]: row["begin"] for row in clocks}
         first, last = min((row["earliest"] for row in own), default=None), max((row["latest"] for row in own), default=None)
         found.append(Coverage(cluster, count, sources, begins, first, last))

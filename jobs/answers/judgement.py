@@ -137,9 +137,10 @@ def judged(
 def _outages(incidents: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """When clients could not reach which broker: those of all groups, also where a report is limited to one without a finding."""
     for incident in incidents:
-        since_ms, until_ms = epoch_ms(incident["began_at"]), epoch_ms(max(incident["last_at"], incident["back_at"] or incident["last_at"]))
-        where = {"cluster": incident["cluster"], "broker": incident["broker"]}
-        yield where | {"since": since_ms - HINDSIGHT_MS, "until": until_ms + HINDSIGHT_MS}
+        since_ms, until_ms = epoch_ms(incident["began_at"]), epoch_ms(incident["last_at"])
+        for broker in incident["broker"].split(", "):
+            where = {"cluster": incident["cluster"], "broker": broker}
+            yield where | {"since": since_ms - HINDSIGHT_MS, "until": until_ms + HINDSIGHT_MS}
 
 
 def _without_brokers(row: Row) -> Iterator[tuple[str, str]]:
@@ -195,7 +196,7 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
         yield why, later
     elif state is None and not row["works"]:
         why = f"it was converted to the {row['converted']} protocol, and {NO_STATE}" if row["converted"] else NO_STATE
-        yield why, f"{_of_coordinator(row)} before the first of these lines."
+        yield why, f"{_of_coordinator(row)} from before the first of these lines."
     elif state is not None and state not in _CALM and goes_on:
         yield f"it is {state} at the end of the time shown", "Show a later end: --until TIME."
     elif state is not None and state not in _CALM:

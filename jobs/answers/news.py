@@ -318,7 +318,7 @@ class NewsText:
 
     def _finding(self, text: Text, rows: Sequence[Row], groups: Sequence[str]) -> None:
         row, broker = rows[0], rows[0]["culprit_broker"]
-        text.append(title_of(rows) + (f" ({broker_name(printable(broker, 30))})" if broker else ""), STYLES.get(row["severity"], ""))
+        text.append(title_of(rows) + (f" ({printable(broker_name(broker), 30)})" if broker else ""), STYLES.get(row["severity"], ""))
         text.append(f"  {row['code']}", "dim")
         if self._wide:
             names = some([printable(group, 60) for group in groups], _NAMED)

@@ -53,8 +53,8 @@ _ADVICE: Final = {
     SYNC: "All members wait for the leader to compute the assignment and send it. Check whether {them} is stuck in its assignor, or "
     "paused. The rebalance timeout, max.poll.interval.ms{current} (in Kafka Connect: rebalance.timeout.ms), limits this where the broker "
     "removes members that send no SyncGroup; the broker removes a paused leader after its session.timeout.ms.",
-    RECONCILE: "Find out what delays {them} between two polls, or in onPartitionsRevoked (a thread dump shows where): a member gives up "
-    "partitions only when it polls. The rebalance timeout, max.poll.interval.ms{current}, limits this; the coordinator removes a silent "
+    RECONCILE: "Take a thread dump of {them}: it shows what holds up the polls, or onPartitionsRevoked. A member gives up its partitions "
+    "only when it polls. The rebalance timeout, max.poll.interval.ms{current}, limits this; the coordinator removes a silent "
     "member after the group's session timeout (group.{type}.session.timeout.ms).",
 }
 _EMPTY_BEFORE: Final = (
@@ -65,15 +65,13 @@ _OVERDUE: Final = (
     " The coordinator should have ended it by now: if it has, the lines that show it are missing (an excerpt, another broker's log, a "
     "rotated log)."
 )
-
-
 _AFTER: Final = "`rebalance report` says what it cost, and `rebalance ask stuck` for whom the group waited."
 
 
 def culprit_of(row: Row, *, host: bool = True, member: bool = True) -> str:
     """Whom it is blamed on: the broker, or the client with its host and which of its members. `-`: no line tells."""
     if row["culprit_broker"]:
-        return broker_name(printable(row["culprit_broker"], 30))
+        return printable(broker_name(row["culprit_broker"]), 30)
     static = row["instance_id"] if row["culprit_member_id"] == row["member_id"] else None
     place, which = row["culprit_client_host"] if host else None, row["culprit_member_id"] if member else None
     return who(row["culprit_client_id"], place, which, static)

@@ -96,7 +96,7 @@ def _sentences(proven: ProvenRow) -> list[str]:
 
     row: dict[str, Any] = proven.row
     if proven.kind in ("finding", "incident"):
-        return [printable(row["message"], 600), f"Advice: {printable(row['advice'], 600)}"]
+        return [printable(row["message"], 600), *([f"Advice: {printable(row['advice'], 600)}"] if row["advice"] else [])]
     if proven.kind == "rebalance":
         generation = "" if row["generation"] is None else f", generation {row['generation']}"
         after = "" if row["total_ms"] is None else f" after {duration(row['total_ms'])}"

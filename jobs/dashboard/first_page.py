@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from jobs.answers.attention import SEVERITIES, AttentionEntry
-from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords, as_row, counts_of, trouble
+from jobs.answers.attention_words import CLIENTS_SAY, AttentionWords, as_row, counts_of
 from jobs.answers.coverage import coverage, missing
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
 from jobs.answers.incidents.bills import known_sum
@@ -171,7 +171,7 @@ def _period(overview: Report, rebalances: Iterable[Row]) -> dict[str, int]:
     times = [row[name] for row in rows if not row["startup"] for name in ("started_at", "ended_at")]
     for entry in overview.attention:
         times += [entry.first_at, *(row["occurred_at"] for row in (*entry.findings, *entry.followed_by))]
-        times += [band["to"]] if (band := trouble(entry)) else []
+        times += [entry.incident["last_at"]] if entry.incident else []
     spans = [epoch_ms(at) for at in times or [row[name] for row in rows for name in ("started_at", "ended_at")]]
     if not spans:
         return {"from": first_ms, "to": last_ms}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 from coordinator_model.view.outcomes import SUPERSEDED
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import Records, RecordsOf
-from jobs.answers.rebalance_words import CLASSIC, rounds_of
+from jobs.answers.rebalance_words import rounds_of
 from jobs.common.places import own_query
 from jobs.common.times import iso
 from jobs.dashboard.queries import MOST, asked, named, rows_of
@@ -19,7 +18,6 @@ _AROUND: Final = timedelta(milliseconds=1_500)  # before a rebalance and after i
 _GIVEN_LATER: Final = timedelta(seconds=30)  # members of a new generation may ask for their partitions that late
 _REFUSED_UNTIL: Final = timedelta(minutes=10)  # after a removal its client may still be refused
 _STEPS: Final = 60
-_TOPIC: Final = re.compile(r"\S+(?=-\d+(?: |$))")  # of a partition in a list of them
 
 
 def group_page(reader: QuestionReader, cluster: str, group: str) -> dict[str, Any]:
@@ -46,8 +44,6 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
     times = {**of, "since": iso(begin - _AROUND), "until": iso(end + _AROUND), "limit": str(MOST)}
     findings = rows_of(reader, "findings", **within)["rows"]
     stopped = rows_of(reader, "stopped", **of, since=begin, until=row["ended_at"])["rows"]
-    topics = [] if row["group_protocol"] == CLASSIC else rows_of(reader, "topics", **of)["rows"]
-    names = {each["topic_id"]: each["topic"] for each in topics}
     known = {each["id"] for each in findings}
     blamed = [] if row["finding_id"] in {None, *known} else rows_of(reader, "finding", id=row["finding_id"], limit=1)["rows"]
     return {
@@ -60,16 +56,10 @@ def rebalance_page(reader: QuestionReader, row_id: str) -> dict[str, Any]:
         "afterwards": rows_of(reader, "findings", **of, since=end + _AROUND, until=end + _REFUSED_UNTIL)["rows"],
         "heartbeats": rows_of(reader, "heartbeats", **within)["rows"],
         "members": asked(reader, "members", times)["rows"],
-        "had": _assigned(reader, {**times, "since": None, "until": iso(begin)}, names),
-        "given": _assigned(reader, {**times, "since": iso(begin), "until": iso(end + _GIVEN_LATER)}, names),
+        "had": asked(reader, "assignments", {**times, "since": None, "until": iso(begin)})["rows"],
+        "given": asked(reader, "assignments", {**times, "since": iso(begin), "until": iso(end + _GIVEN_LATER)})["rows"],
         "steps": asked(reader, "timeline", {**times, "limit": str(_STEPS)})["rows"],
     }
-
-
-def _assigned(reader: QuestionReader, given: Mapping[str, str | None], topics: Mapping[str, str]) -> list[Row]:
-    """Who had which partitions. Requests of the consumer protocol have the ids of topics: those in `topics` get their names."""
-    rows: list[Row] = asked(reader, "assignments", given)["rows"]
-    return [row | {"names": row["names"] and _TOPIC.sub(lambda found: topics.get(found[0], found[0]), row["names"])} for row in rows]
 
 
 def _with_records(reader: QuestionReader, rows: list[Row], of: Mapping[str, Any]) -> list[Row]:

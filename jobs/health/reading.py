@@ -34,10 +34,8 @@ def read(folder: Place, now_ms: int) -> Evidence:
         raise LakehouseError(f"no lakehouse at {folder}: no such folder")
     newest = status.read(house.status)
     if newest is None:
-        others = (
-            "; jobs that spark-submit starts report none, but Spark's own metrics do (docs/operations.md)" if is_lakehouse(folder) else ""
-        )
-        raise LakehouseError(f"the health of {folder} is unknown: no `rebalance run` of this version has worked there{others}")
+        others = "; jobs that spark-submit starts report to Spark's own metrics (docs/operations.md)" if is_lakehouse(folder) else ""
+        raise LakehouseError(f"health unknown: no `rebalance run` has worked in {folder}{others}")
     # First the lock, then the status: a process that ends between the two is not taken for one that was killed.
     running = locks.is_held(house.lock)
     newest = status.read(house.status) or newest
@@ -79,7 +77,7 @@ def summary(evidence: Evidence, limits: Limits) -> str:
     tracked = [row for row in rows if row.event_time is not None]
     if tracked:
         behind = f", {duration(tracked[-1].lag_ms)} behind" if evidence.live and (tracked[-1].lag_ms or 0) >= 0 else ""
-        parts += [f"logs read up to {instant(tracked[-1].event_time)[:19]}{behind}", many(tracked[-1].groups or 0, "group")]
+        parts += [f"logs read up to {instant(tracked[-1].event_time)[:19]}{behind}", f"{many(tracked[-1].groups or 0, 'group')} tracked"]
     if evidence.running:
         parts.append(f"{sum(query.lag_events or 0 for query in process.queries):,} rows wait")
     if rows:

@@ -10,8 +10,8 @@ from typing import Any, Final
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 from jobs.laws.group_rows import Breaches, GroupRows, Row
 
-_NUMBER: Final = re.compile(r"(?<![\w.:/@-])\d+(?:\.\d+)?(?=[ ,.;:%)]|$)(?!\.\d)")
-"""A number in a sentence, as opposed to one inside a name, an address or a version."""
+_NUMBER: Final = re.compile(r"(?<![\w.:/@-])\d+(?:\.\d+)?(?=[ ,.;:%)]|$)(?!\.\d|:\d\d:)")
+"""A number in a sentence, as opposed to one inside a name, an address, a version or a time of day."""
 
 _DURATION: Final = re.compile(r"(?<![\w.])(?:(\d+) h(?: (\d+) min)?|(\d+) min(?: (\d+) s)?|(\d+(?:\.\d)?) s)\b")
 _ROUNDED: Final = {" tenths": 0.1, " s": 1, " min": 60}  # marks a number of seconds that may be rounded, also up, by how many

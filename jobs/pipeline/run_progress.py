@@ -37,7 +37,7 @@ class RunProgress(msgspec.Struct, frozen=True):
         parts += [f"{self.slices} slice{'' if self.slices == 1 else 's'}"] if self.slices else []
         if self.event_ms is not None:
             parts.append(f"at {instant(self.event_ms)[:19]}")
-            parts.append(f"{self.groups} groups")
+            parts.append(f"{self.groups} groups tracked")
             parts.append(f"{self.rebalances} rebalances")
         return "  ".join(parts)
 

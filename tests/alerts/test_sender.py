@@ -297,7 +297,7 @@ def test_a_crash_is_not_posted_before_its_groups_tell_of_it(lake, received, said
     ((part,),) = (message["attachments"] for message in received.taken)
     assert part["title"] == "b1 crashed or was killed: at least 1 group moved (b1 of c)  COORDINATOR_MOVED"
     assert part["text"].startswith("b1 crashed or was killed: no clean shutdown. At least 1 group moved from b1 to b2.")
-    assert "*What to change:* Find out why b1 died" in part["text"]
+    assert "*What to change:* Read the end of the log of b1" in part["text"]
 
 
 def test_settings_may_change_while_a_message_waits(lake, received, said):

@@ -28,7 +28,7 @@ def words(end, *, of_logs=True):
 
 
 def outage(cause="BROKER_CRASHED", back=None):
-    return {"broker": "b1", "cause": cause, "began_at": at(10), "back_at": back and at(back)}
+    return {"broker": "b1", "cause": cause, "began_at": at(10), "last_at": at(back or 10), "back_at": back and at(back)}
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_of_several_findings_each_client_is_named_with_its_time(second_ms, said)
     ("advice", "change"),
     [
         (
-            "Find out why b1 died (OOM, kill -9): read its log. To survive this, raise session.timeout.ms of g (now 8 s) above 9.4 s: why.",
-            "Find out why b1 died. To survive this, raise session.timeout.ms of g (now 8 s) above 9.4 s.",
+            "Check the log of b1 (OOM, kill -9): read its log. To survive this, raise session.timeout.ms of g (now 8 s) above 9.4 s: why.",
+            "Check the log of b1. To survive this, raise session.timeout.ms of g (now 8 s) above 9.4 s.",
         ),
         ("It kept working. Make its processing idempotent. It was silent: find out why.", "Make its processing idempotent."),
         (

@@ -189,8 +189,8 @@ def test_a_broker_that_crashed_is_told_in_one_sentence():
         "groups_held_up": 1, "members_lost": ["a", "b"], "message": "broker-3 crashed or was killed: it found no file; it was there again.",
     }  # fmt: skip
     entry = AttentionEntry([], row)
-    told = "broker-3 crashed or was killed, back after 50.0 s: at least 11 groups moved and 1 group had to wait, 2 members were removed"
-    assert title(entry) == told
+    told = "broker-3 crashed or was killed, back after 50.0 s: at least 11 groups moved and 1 group got no answer in time;"
+    assert title(entry) == f"{told} 2 members were removed"
     row |= {"back_at": None, "groups_held_up": 0, "members_lost": []}
     assert title(entry) == "broker-3 crashed or was killed: at least 11 groups moved"
     row |= {

@@ -66,7 +66,7 @@ def test_a_member_that_the_join_timer_drops_is_slow(evidence):
 
 
 @where_requests_are_seen
-@pytest.mark.parametrize(("beats", "advice"), [(False, "Its heartbeats stopped as well"), (True, "Shorten its work between two polls")])
+@pytest.mark.parametrize(("beats", "advice"), [(False, "Its heartbeats stopped too"), (True, "Shorten its work between two polls")])
 def test_a_process_that_froze_is_told_from_a_poll_loop_that_stalled(evidence, beats, advice):
     """While a poll loop stalls, the heartbeats go on."""
     group = healthy()

@@ -117,7 +117,9 @@ def test_a_client_whose_silence_no_line_shows_is_told_to_look_for_it() -> None:
     since_ms = START_MS + 84_000
     events = [event for event in group.live(120_000).evidence(BOTH) if event.source != "request" or event.received_ms >= since_ms]
     advice = finding(play([events]), "UNKNOWN_MEMBER")["advice"]
-    assert advice.endswith("others may have had its partitions by then. Find out what stopped its heartbeats before.")
+    assert advice.endswith(
+        "others may have had its partitions by then. Its heartbeats had stopped. Check its log and its host for the time before."
+    )
 
 
 @where_requests_are_seen

@@ -258,7 +258,7 @@ def test_one_that_is_well(lake):
     code, (line,) = judge(lake)
     assert code == 0
     assert line == (
-        "OK: running since 2026-11-18 11:06:40 UTC, logs read up to 2026-11-18 11:06:34, 6.0 s behind, 3 groups, 0 rows wait, "
+        "OK: running since 2026-11-18 11:06:40 UTC, logs read up to 2026-11-18 11:06:34, 6.0 s behind, 3 groups tracked, 0 rows wait, "
         "1 micro-batches in the last 1 h, 2.0 s each"
     )
 
@@ -289,16 +289,16 @@ def test_what_a_process_says_of_its_end_is_printable(lake):
 def test_where_nothing_is_known_nothing_is_said(tmp_path):
     with pytest.raises(LakehouseError, match="no such folder"):
         judge(tmp_path / "none")
-    with pytest.raises(LakehouseError, match=r"the health of .* is unknown"):
+    with pytest.raises(LakehouseError, match="health unknown"):
         judge(tmp_path)
     Lakehouse(tmp_path).status.write_text('{"version": 99}')
-    with pytest.raises(LakehouseError, match=r"the health of .* is unknown"):
+    with pytest.raises(LakehouseError, match="health unknown"):
         judge(tmp_path)
 
 
 def test_tables_that_spark_submit_made_are_named_as_such(tmp_path):
     lake = empty_lakehouse(tmp_path / "lake")
-    with pytest.raises(LakehouseError, match="has worked there; jobs that spark-submit starts report none, but Spark's own metrics do"):
+    with pytest.raises(LakehouseError, match="; jobs that spark-submit starts report to Spark's own metrics"):
         judge(lake)
 
 

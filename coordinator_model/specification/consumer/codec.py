@@ -87,11 +87,11 @@ class StoredGroup(msgspec.Struct, array_like=True, tag=CONSUMER_GROUP_VERSION):
     revoking_epochs: dict[str, int]
     offsets: TimelineHashMap[str, TimelineHashMap[int, OffsetCommitted]]
 
-    def group(self, config: ConsumerGroupConfig, image: TopicImage, overrides: GroupOverrides) -> ConsumerGroup:
+    def group(self, config: ConsumerGroupConfig, image: TopicImage) -> ConsumerGroup:
         """The group that was stored."""
         state = None if self.stored is None else self.stored.state(config.version)
         timers = Timers({(_TIMERS[kind], member_id, 0): self.now_ms + left for kind, member_id, left in self.running})
-        group = ConsumerGroup(self.group_id, config, self.now_ms, overrides, image, state, timers, self.revoking_epochs)
+        group = ConsumerGroup(self.group_id, config, self.now_ms, GroupOverrides(), image, state, timers, self.revoking_epochs)
         group.offsets = self.offsets
         return group
 
@@ -125,11 +125,9 @@ def _stored_member(member: ConsumerGroupMember) -> tuple[ConsumerGroupMember, Or
     return member._replace(assigned=NO_PARTITIONS, pending=NO_PARTITIONS, assignment_epochs=NO_EPOCHS), own, pending, epochs
 
 
-def decode_consumer_group(
-    data: bytes, config: ConsumerGroupConfig, image: TopicImage, overrides: GroupOverrides | None = None
-) -> ConsumerGroup:
+def decode_consumer_group(data: bytes, config: ConsumerGroupConfig, image: TopicImage) -> ConsumerGroup:
     """The group of which `data` is the stored form. CodecError: it is none that this release knows."""
     try:
-        return _DECODER.decode(data).group(config, image, overrides or GroupOverrides())
+        return _DECODER.decode(data).group(config, image)
     except (msgspec.DecodeError, LookupError, ValueError) as error:
         raise CodecError(f"cannot read a stored consumer group: {error}") from error

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from coordinator_model.errors import Error
 from coordinator_model.kafka_bytes import UnreadableError
-from coordinator_model.specification.config import CoordinatorConfig, KafkaVersion
+from coordinator_model.specification.config import KafkaVersion
 from coordinator_model.specification.consumer.config import ConsumerGroupConfig
 from coordinator_model.specification.consumer.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -20,6 +20,7 @@ from coordinator_model.specification.consumer.consumer_protocol import (
     version_of,
     write_assignment,
 )
+from coordinator_model.specification.consumer.core import ConsumerGroupCore
 from coordinator_model.specification.consumer.group_state import ConsumerGroupState
 from coordinator_model.specification.consumer.handlers.records_of import assignment_record, subscription_record, target_record
 from coordinator_model.specification.consumer.member import (
@@ -148,13 +149,12 @@ def can_downgrade(
 
 
 def downgraded(
+    group: ConsumerGroupCore,
     state: ConsumerGroupState,
     leaving: Collection[ConsumerGroupMember],
-    place: tuple[str, CoordinatorConfig, int],
-    image: TopicImage,
     joining: ConsumerGroupMember | None = None,
 ) -> ClassicGroup:
-    """The classic group that follows a consumer group, Stable still. `place`: group id, settings and time.
+    """The classic group that follows a consumer group, Stable still.
 
     Its generation is the group epoch, and its assignments are the targets. `joining`: a static member in the place of the one that leaves.
     """
@@ -162,18 +162,17 @@ def downgraded(
     staying = [(member, member.member_id) for member_id, member in state.members.items() if member_id not in gone]
     if joining is not None:
         staying += [(joining, member_id) for member_id in gone]
-    group_id, config, now_ms = place
-    group = ClassicGroup(group_id, config, now_ms)
-    group.state = State.STABLE
-    group.generation = state.group_epoch
-    group.protocol_type = PROTOCOL_TYPE
+    successor = ClassicGroup(group.group_id, group.config.classic, group.now_ms)
+    successor.state = State.STABLE
+    successor.generation = state.group_epoch
+    successor.protocol_type = PROTOCOL_TYPE
     for member, share_of in staying:
         assert member.classic is not None
         who = (member.member_id, member.instance_id, member.client_id, member.client_host)
         timeouts = (member.classic.session_timeout_ms, member.rebalance_timeout_ms)
-        assignment = classic_assignment(member.classic, as_sets(state.target.get(share_of, ())), image)
-        group.add(Member(*who, *timeouts, member.classic.protocols, assignment), None)
-    group.protocol = group.select_protocol()
-    for classic_member in group.members_in_map_order():
-        restart_session(group, classic_member)
-    return group
+        assignment = classic_assignment(member.classic, as_sets(state.target.get(share_of, ())), group.image)
+        successor.add(Member(*who, *timeouts, member.classic.protocols, assignment), None)
+    successor.protocol = successor.select_protocol()
+    for classic_member in successor.members_in_map_order():
+        restart_session(successor, classic_member)
+    return successor

@@ -62,7 +62,7 @@ class _Reader:
                 return
             start, counts = self.at, self._counts() if char == "{" else None
             if char == "|":
-                self._copy(1)
+                self._copy()
                 repeatable = False
             elif char in "*+?" or counts is not None:
                 self._repetition(counts)
@@ -107,7 +107,7 @@ class _Reader:
             self.at = kind.end()
         self.out.append("(?:")
         self.alternatives(inside=True)
-        self._copy(1)
+        self._copy()
 
     def _counts(self) -> tuple[int, int | None] | None:
         """The counts of {n}, {n,} or {n,m}; None: the brace is a character as any other."""
@@ -126,7 +126,7 @@ class _Reader:
             self.out.append(f"{{{least},{'' if most is None else most}}}")
             self.at = self.text.index("}", self.at) + 1
         else:
-            self._copy(1)
+            self._copy()
         if self.text.startswith("?", self.at):
             self.at += 1  # as few as possible: the same whole names
 
@@ -161,14 +161,14 @@ class _Reader:
         self.at += 1
         self.out.append("[")
         if self.text.startswith("^", self.at):
-            self._copy(1)
+            self._copy()
         first = True
         while first or not self.text.startswith("]", self.at):
             if self.text.startswith("[:", self.at):
                 raise UnsupportedExpressionError(f"[: in {self.text!r}")
             self._class_member()
             first = False
-        self._copy(1)
+        self._copy()
 
     def _class_member(self) -> None:
         low = self._class_character()
@@ -199,6 +199,6 @@ class _Reader:
         controls = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
         return controls.get(char) or self._punctuation(char)
 
-    def _copy(self, count: int) -> None:
-        self.out.append(self.text[self.at : self.at + count])
-        self.at += count
+    def _copy(self) -> None:
+        self.out.append(self.text[self.at : self.at + 1])
+        self.at += 1

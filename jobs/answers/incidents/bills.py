@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any, Final, NamedTuple
 
 from jobs.answers.duckdb_views import Key, Row, key_of
+from jobs.common.text import many
 from jobs.common.times import EPOCH, duration, epoch_ms
 
 RebalanceKey = tuple[str, str, int, int]
@@ -24,7 +25,7 @@ class Records(NamedTuple):
     lag_added: int | None = None
     catch_up_ms: int | None = None  # of several the longest
     gaps: bool = False  # offsets are counted, which are records at most
-    told: str = ""  # of how many rebalances `reread_max` is known, if not of all
+    told: str = ""  # of how many rebalances that partitions stopped with `reread_max` is not known, if of some
 
     @classmethod
     def of(cls, row: Row) -> Records:
@@ -85,7 +86,7 @@ class RecordsOf:
             None if None in lag else sum(filter(None, lag)),
             None if None in catch_up else max(filter(None, catch_up), default=0),
             any(each.gaps for each in found),
-            f" in {len(telling)} of {len(found)} rebalances" if 0 < len(telling) < len(found) else "",
+            f" ({many(len(found) - len(telling), 'rebalance')} unknown)" if 0 < len(telling) < len(found) else "",
         )
 
 
@@ -104,12 +105,6 @@ class Bill(NamedTuple):
     total_ms: int | None = 0
     unavailable_partition_ms: int | None = None
     at_least: str | None = None  # those of the sums of which some parts are not known
-
-    @classmethod
-    def of(cls, rebalances: int, **parts: Sequence[int | None]) -> Bill:
-        """`parts`: of each sum, by its name."""
-        sums = {name: known_sum(of) for name, of in parts.items()}
-        return cls(rebalances, **sums, at_least=", ".join(name for name in sums if sums[name] and None in parts[name]) or None)
 
 
 class Rebalanced(NamedTuple):
@@ -174,8 +169,14 @@ class RebalanceTimes:
 
 def bill_of(found: Sequence[Rebalanced]) -> Bill:
     """What some rebalances cost."""
-    times = [one.total_ms for one in found] or [0]
-    return Bill.of(len(found), total_ms=times, unavailable_partition_ms=[one.unavailable_ms for one in found])
+    return billed(len(found), [one.total_ms for one in found] or [0], [one.unavailable_ms for one in found])
+
+
+def billed(rebalances: int, *parts: Sequence[int | None]) -> Bill:
+    """The bill of the times of so many rebalances, and of those in which partitions had no owner."""
+    sums = dict(zip(("total_ms", "unavailable_partition_ms"), map(known_sum, parts), strict=True))
+    least = [name for name, of in zip(sums, parts, strict=True) if sums[name] and None in of]
+    return Bill(rebalances, **sums, at_least=", ".join(least) or None)
 
 
 def known_sum(parts: Sequence[int | None]) -> int | None:

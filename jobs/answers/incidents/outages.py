@@ -11,7 +11,7 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from coordinator_model import events as e
@@ -23,13 +23,15 @@ from jobs.common.times import duration, epoch_ms, instant
 
 SHUT_DOWN: Final = "BROKER_SHUT_DOWN"
 CRASHED: Final = "BROKER_CRASHED"
+RESTARTED: Final = "BROKERS_RESTARTED"
+"""The cause of an incident of several brokers that were shut down one after the other."""
 
 _REMEDIES: Final = {
     "BROKER_FAILED": "Repair the log directories of {broker}.",
-    CRASHED: "Find out why {broker} died (OOM killer, kill -9, JVM crash, disk): check the end of its log.",
+    CRASHED: "Read the end of the log of {broker} and check its host to see why it died (OOM killer, kill -9, JVM crash, disk).",
     SHUT_DOWN: "If this was planned, restart brokers one at a time, each once the previous one is back in all ISRs.",
-    "BROKER_EXPIRED": "Find out why {broker} lost its ZooKeeper session: a long JVM pause, or its network.",
-    "BROKER_LOST": "Find out why the others lost {broker}: its process, its host or its network.",
+    "BROKER_EXPIRED": "Check {broker} for a long JVM pause, and its network: it lost its ZooKeeper session.",
+    "BROKER_LOST": "Check the process, the host and the network of {broker}: the others lost it.",
 }
 """What to do, by the cause that the lines show."""
 
@@ -150,6 +152,7 @@ HELD_UP: Final = "COORDINATOR_HELD_UP"
 """The cause of an incident in which no group left the broker."""
 
 _NAMED: Final = 3  # brokers in a sentence
+_BETWEEN: Final = timedelta(minutes=10)  # from the return of a broker to the restart of the next one
 
 
 @dataclass
@@ -174,6 +177,12 @@ class Outage:
         """When the first line says that the broker goes away; where none says so, when the first group noticed."""
         first: list[datetime] = [row["occurred_at"] for row in self.findings[:1]]
         return min([*first, self.departure.began_at] if self.departure is not None and (self.departure.is_dated or not first) else first)
+
+    @property
+    def back_at(self) -> datetime | None:
+        """When its broker was back, if it had been shut down cleanly and a line says so."""
+        at: datetime | None = self.departure.signs[0]["started_at"] if self.departure and self.departure.cause == SHUT_DOWN else None
+        return at
 
     @property
     def findings(self) -> list[Row]:
@@ -271,6 +280,22 @@ def outages(findings: Iterable[Row], departures: Departures) -> list[Outage]:
     return [outage for cluster in sorted(found) for outage in found[cluster]]
 
 
+def restarts(found: Iterable[Outage]) -> list[list[Outage]]:
+    """The outages, with those together in which brokers were restarted one after the other: each was back before the next one went."""
+    runs: list[list[Outage]] = []
+    for outage in sorted(found, key=lambda one: one.began_at):
+        cluster = outage.findings[0]["cluster"]
+        for run in runs:
+            last = run[-1].back_at
+            is_next = last is not None and outage.back_at is not None and last <= outage.began_at <= last + _BETWEEN
+            if is_next and run[0].findings[0]["cluster"] == cluster and outage.broker not in {one.broker for one in run}:
+                run.append(outage)
+                break
+        else:
+            runs.append([outage])
+    return runs
+
+
 def _running(of_cluster: list[Outage], broker: str, row: Row) -> Outage:
     """The outage of a broker that groups were leaving just before, or a new one."""
     for outage in reversed(of_cluster):
@@ -307,5 +332,5 @@ def _capital(sentence: str) -> str:
 
 
 def broker_name(broker: str) -> str:
-    """A broker in a sentence: most are called broker-1 or kafka-1 anyway."""
-    return broker if broker[:1].isalpha() else f"broker {broker}"
+    """A broker in a sentence: most are called broker-1 or kafka-1 anyway. Several, as those that were restarted, are counted."""
+    return f"{broker.count(', ') + 1} brokers" if ", " in broker else broker if broker[:1].isalpha() else f"broker {broker}"

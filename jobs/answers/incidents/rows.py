@@ -1,33 +1,31 @@
 """The rows of the table `incidents`: what happened to each broker, and what that did to all groups.
 
 They follow from the findings COORDINATOR_MOVED of the groups and from the lines about brokers. A crash of which no finding tells, as in
-the log of that broker alone, is a row of its own. Track writes the table; report, dashboard
-and questions show its rows as they are.
+the log of that broker alone, is a row of its own; brokers that were restarted one after the other are one row. Track writes the table;
+report, dashboard and questions show its rows as they are.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
-from coordinator_model.diagnosis.findings import seconds
-from coordinator_model.diagnosis.incidents import SLOW_MS
+from coordinator_model.diagnosis.incidents import SLOW_MS, removed, session_advice
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.incidents.bills import LONG_MS, Bill, RebalanceTimes, bill_of
-from jobs.answers.incidents.outages import HELD_UP, SHUT_DOWN, Departure, Departures, Outage, broker_name, outages
+from jobs.answers.incidents.bills import LONG_MS, Bill, RebalanceTimes, bill_of, span_of
+from jobs.answers.incidents.outages import HELD_UP, RESTARTED, SHUT_DOWN, Departure, Departures, Outage, broker_name, outages, restarts
 from jobs.common.places import own_query
-from jobs.common.text import printable
-from jobs.common.times import EPOCH, LATEST_MS, epoch_ms
+from jobs.common.text import many, printable
+from jobs.common.times import EPOCH, LATEST_MS, duration, epoch_ms, instant
 
 EVERYTHING: Final = {"cluster": None, "group": None, "since": EPOCH, "until": EPOCH + timedelta(milliseconds=LATEST_MS)}
 _EVIDENCE_KEPT: Final = 32
-_SETTING: Final = re.compile(r"(?:the group's )?((?:\w+\.)?session\.timeout\.ms)(?: \(now [^)]*\))?")
+_PARTS: Final = (attrgetter("left"), attrgetter("returned"), attrgetter("held_up"))
 
 
 def incidents(reader: QuestionReader) -> list[Row]:
@@ -42,44 +40,46 @@ def incidents(reader: QuestionReader) -> list[Row]:
     slow = sorted(reader.ask(own_query("waited"), {"slow_ms": SLOW_MS}).by_name(), key=itemgetter("ms")) if found else []
     for outage in found:
         outage.waited = {row["group_id"]: row["ms"] for row in outage.held_up_too(slow)}
-    rows = [_row(outage, times) for outage in found]
+    rows = [_row(run, times) for run in restarts(found)]
     untold = [one for one in crashes if not any(outage.tells(one) for outage in found)]
-    rows += [_row(Outage(one["broker"], served=one["groups"], departure=Departure((one,))), times) for one in untold]
+    rows += [_row([Outage(one["broker"], served=one["groups"], departure=Departure((one,)))], times) for one in untold]
     return sorted(rows, key=lambda row: (row["cluster"], row["began_at"], row["broker"], row["id"]))
 
 
-def _row(outage: Outage, times: RebalanceTimes) -> Row:
-    findings, departure = outage.findings, outage.departure
+def _row(run: Sequence[Outage], times: RebalanceTimes) -> Row:
+    """Of one outage, or of several restarts."""
+    outage, departure = run[0], run[-1].departure
+    findings = [row for one in run for row in one.findings]
     signs = findings or list(departure.signs if departure else ())
-    first = signs[0]
+    first, last_at = signs[0], max(row["occurred_at"] for row in signs)
     lost = sorted({member for row in findings for member in row["details"].get("members_lost") or ()})
-    bill = bill_of(times.blamed_on(findings))
-    began_at = outage.began_at
-    left = {row["group_id"] for row in outage.left}
+    bill = bill_of(found := times.blamed_on(findings))
+    began_at, back_at = outage.began_at, departure.signs[0]["started_at"] if departure else None
+    left, returned, held_up = ({row["group_id"] for one in run for row in rows(one)} for rows in _PARTS)
     return {
         "cluster": first["cluster"],
         "id": _id(first["cluster"], outage.broker, epoch_ms(first["occurred_at"])),
-        "broker": outage.broker,
-        "cause": departure.cause if departure else COORDINATOR_MOVED.code if left else HELD_UP,
+        "broker": ", ".join(one.broker for one in run),
+        "cause": RESTARTED if run[1:] else departure.cause if departure else COORDINATOR_MOVED.code if left else HELD_UP,
         "severity": _severity(outage, bill, lost),
         "began_at": began_at,
-        "last_at": max(began_at, signs[-1]["occurred_at"]),
+        "last_at": max(filter(None, [began_at, last_at, back_at, *(span_of(found) or ())])),
         "stopped_at": departure.signs[0]["stopped_at"] if departure else None,
-        "back_at": departure.signs[0]["started_at"] if departure else None,
-        "groups": outage.groups,
+        "back_at": back_at,
+        "groups": sorted({group for one in run for group in one.groups}),
         "groups_moved": len(left),
-        "groups_returned": len({row["group_id"] for row in outage.returned}),
-        "groups_held_up": len({row["group_id"] for row in outage.held_up}),
-        "groups_waited": len(outage.waited),
+        "groups_returned": len(returned),
+        "groups_held_up": len(held_up),
+        "groups_waited": len({group for one in run for group in one.waited}),
         "members_lost": lost,
         "rebalances": bill.rebalances,
         "rebalance_ms": bill.total_ms,
         "unavailable_partition_ms": bill.unavailable_partition_ms,
         "at_least": bill.at_least and bill.at_least.replace("total_ms", "rebalance_ms"),
-        "message": outage.sentence(),
-        "advice": _advice(outage),
+        "message": _restarts(run, times) if run[1:] else outage.sentence(),
+        "advice": _advice(run),
         "findings": [row["id"] for row in findings],
-        "evidence": json.dumps(list(_evidence(outage))[:_EVIDENCE_KEPT]),
+        "evidence": json.dumps(list(_evidence(run))[:_EVIDENCE_KEPT]),
     }
 
 
@@ -92,33 +92,41 @@ def _severity(outage: Outage, bill: Bill, lost: Sequence[str]) -> str:
     return "ERROR" if lost or bill.rebalances or unplanned else "WARNING"
 
 
-def _advice(outage: Outage) -> str:
-    """The advice of a finding; where lines show why the broker went away, with what to do about that."""
-    lost = [row for row in outage.findings if row["details"].get("members_lost")]
-    worst = max(lost or outage.findings, key=_longest_session, default={"advice": ""})
-    advice = str(worst["advice"])
-    if advice and len(outage.groups) > 1:
-        groups, limits = {row["group_id"] for row in lost}, {ms for row in lost for ms in row["details"].get("session_timeouts_ms") or ()}
-        now = " to ".join(seconds(ms) for ms in sorted({min(limits), max(limits)})) if limits else ""
-        whose = f"the {len(groups)} groups that lost members" if len(groups) > 1 else printable(worst["group_id"], 60)
-        advice = _SETTING.sub(rf"\1 of {whose}" + (f" (now {now})" if now else ""), advice, count=1)
-    if outage.departure is None:
-        return advice
-    remedy = outage.departure.remedy(broker_name(outage.broker))
-    return f"{remedy} {advice.removeprefix(AFTER_A_MOVE).removeprefix(WHEN_HELD_UP).strip()}".rstrip()
+def _restarts(run: Sequence[Outage], times: RebalanceTimes) -> str:
+    """What happened when brokers were restarted, with what each restart cost."""
+    *names, last = (broker_name(outage.broker) for outage in run)
+    text = f"{', '.join(names)} and {last} were restarted one after another."
+    for outage, name in zip(run, (*names, last), strict=True):
+        bill = bill_of(times.blamed_on(outage.findings))
+        took = f" of {duration(bill.total_ms)}" if bill.total_ms else ""
+        cost = many(bill.rebalances, "rebalance") + took if bill.rebalances else "no rebalance"
+        moved = many(len({row["group_id"] for row in outage.left}), "group")
+        back = duration(epoch_ms(outage.back_at or outage.began_at) - epoch_ms(outage.began_at))
+        text += f" At {instant(epoch_ms(outage.began_at))[11:19]} UTC {name}: down for {back}, at least {moved} moved, {cost}."
+    lost, gave_up = (
+        {one for o in run for row in o.findings for one in row["details"].get(key) or ()} for key in ("members_lost", "gave_up")
+    )
+    return text + removed(len(lost - gave_up), len(gave_up))
 
 
-def _longest_session(finding: Row) -> tuple[int, int, int]:
-    """Advice for the longest session timeout that was needed, or was not enough, holds for all; of several, the newest."""
-    details = finding["details"]
-    return details.get("unheard_ms") or 0, max(details.get("session_timeouts_ms") or (), default=0), epoch_ms(finding["occurred_at"])
+def _advice(run: Sequence[Outage]) -> str:
+    """What to do about a broker that was not restarted in its turn, and what session timeout its groups would have taken: the longest."""
+    outage = run[0]
+    remedy = outage.departure.remedy(broker_name(outage.broker)) if outage.departure else AFTER_A_MOVE if outage.left else WHEN_HELD_UP
+    missed = [row for one in run for row in one.findings if row["details"].get("setting")]
+    groups, limits = {row["group_id"] for row in missed}, {ms for row in missed for ms in row["details"]["session_timeouts_ms"]}
+    whose = f" of the {len(groups)} groups that lost members" if len(groups) > 1 else f" of {printable(min(groups, default=''), 60)}"
+    worst: Row = max(
+        (row["details"] for row in missed), key=lambda of: (of["unheard_ms"] or 0, *of["session_timeouts_ms"][-1:]), default={}
+    )
+    return (("" if run[1:] else remedy) + session_advice(worst, limits, whose)).strip()
 
 
-def _evidence(outage: Outage) -> Iterator[Row]:
-    """The lines about the broker, then one line of each finding in turn, until there are no more."""
-    if outage.departure is not None:
-        yield from ({"source": "broker", "origin": sign["origin"], "position": sign["position"]} for sign in outage.departure.signs)
-    lines = [json.loads(row["evidence"]) for row in outage.findings]
+def _evidence(run: Sequence[Outage]) -> Iterator[Row]:
+    """The lines about the brokers, then one line of each finding in turn, until there are no more."""
+    signs = (sign for outage in run if outage.departure is not None for sign in outage.departure.signs)
+    yield from ({"source": "broker", "origin": sign["origin"], "position": sign["position"]} for sign in signs)
+    lines = [json.loads(row["evidence"]) for outage in run for row in outage.findings]
     for place in range(max(map(len, lines), default=0)):
         yield from (of_one[place] for of_one in lines if place < len(of_one))
 

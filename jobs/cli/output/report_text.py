@@ -143,12 +143,13 @@ class _View:
         head.append(f"{entry.severity:<7}", style=STYLES.get(entry.severity, ""))
         head.append(f"  {title(entry)}", "bold")
         head.append(f"\n{'':11}  {entry.code}  {said['subject']}  {said['when']}")
-        others = len(entry.ids) - 1
-        head.append(f" (id {entry.gravest['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
+        others = len(entry.ids - {said["id"]})
+        head.append(f" (id {said['id']}" + (f", {others:,} more)" if others else ")"), style="dim")
         write(self.console, head)
         for label, text in self._words.paragraphs(entry):
             self._paragraph(label, text)
-        self._paragraph("Advice", said["advice"])
+        if said["advice"]:
+            self._paragraph("Advice", said["advice"])
 
     def _paragraph(self, label: str, text: str) -> None:
         self._wrapped(text, f"    {label:<7} ", " " * 12)

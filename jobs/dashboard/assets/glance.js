@@ -45,14 +45,14 @@ export async function draw(main) {
   const period = zoom ?? data.period;
   shown = { ...period, whole: (zoom && shown.whole) || period };
   const within = (from, to) => !zoom || (from <= zoom.to && to >= zoom.from);
-  const attention = { ...data, entries: data.entries.filter((entry) => within(entry.first_at, Math.max(entry.last_at, entry.away?.to ?? 0))) };
+  const attention = { ...data, entries: data.entries.filter((entry) => within(entry.first_at, entry.last_at)) };
   const activity = data.activity.filter((row) => within(row.began_at, row.began_at + data.step));
   const spans = SPANS.filter(([, , length]) => !state.saved && length < Math.max(...data.clusters.map((each) => each.last_at)) - Math.min(...data.clusters.map((each) => each.first_at)));
   const groups = data.states.reduce((sum, row) => sum + row.groups, 0);
   const charts = h("div", { class: "grid2" },
     panel("Rebalances over time", `by cause, ${duration(data.step)} a column`, chart(activity, data.step, period, "rebalances", "rebalances", (value) => count(Math.round(value)))),
     panel("Unowned partition time", `${leastOf(activity)}summed over all partitions`, chart(activity, data.step, period, "unavailable_partition_ms", "unowned partition time", (value) => duration(value))),
-    panel("Clients that caused the most rebalancing", "by the time of their rebalances", costliest(data.culprits), "", "clients"),
+    panel("Clients that caused the most rebalancing", "ranked by the time of all rebalances that each began, including by joining", costliest(data.culprits), "", "clients"),
     panel("Deploys and restarts", "waves of restarts in a group", deploys(data.deploys), "", "deploys"),
     panel(health ? "Pipeline" : "What this was read from", "", [health ? verdict(health) : null, sources(data)], "wide"));
   const picture = attention.lanes.length || zoom ? overview(attention, period, groups) : null;
@@ -62,7 +62,7 @@ export async function draw(main) {
     data.outside ? h("p", { class: "notice error" }, data.outside) : null,
     lead(attention),
     picture, legend(looksIn(...[picture, charts].filter(Boolean))),
-    attention.entries.length ? panel("What needs attention", data.counts, incidents(attention), "wide") : null,
+    attention.entries.length ? panel("What needs attention", data.counts, incidents(attention, undefined, true), "wide") : null,
     said(data), gaps(attention),
     h("div", { class: "head" }, stateBar(data.states), spans.length < 2 ? null : h("div", { class: "spans", role: "group", "aria-label": "How far back" }, spans.map(([value, label]) => h("button", { type: "button", "data-key": `since-${value}`, "aria-pressed": String(since === value), onclick: () => state.set({ since: value, from: "", to: "" }, { push: true }) }, label)))),
     charts);
@@ -89,13 +89,13 @@ function lead(attention) {
 }
 
 const stateBar = (rows) => h("ul", { class: "facts" }, rows.map((row) => h("li", { class: "fact" }, h("a", { href: state.link("/groups", { cluster: state.get("cluster"), state: row.state }) }, h("b", {}, stateSwatch(row.state), count(row.groups))),
-      h("span", {}, `${row.state}${row.group_protocol === "classic" ? "" : `, ${row.group_protocol} protocol`}${row.members ? `, ${many(row.members, "member")}` : ""}`))));
+      h("span", {}, `${row.state === "UNKNOWN" ? "State not seen" : row.state}${row.group_protocol === "classic" ? "" : `, ${row.group_protocol} protocol`}${row.members ? `, ${many(row.members, "member")}` : ""}`))));
 
 const costliest = ({ rows }) => table(columns(rows,
   { label: "Client", class: "main", cell: (row) => row.name },
   "cause Main cause", "rebalances", "total_ms Time", "unavailable_partition_ms"), rows, { caption: "Clients that caused the most rebalancing", empty: "No client caused a rebalance in this time." });
 
-const WAVES = { ROLLING: "rolling restart", ONE_CLIENT: "one client, again and again", COORDINATOR_MOVED: "no deploy: a broker did it" };
+const WAVES = { ROLLING: "one after another", TOGETHER: "all at once", ONE_CLIENT: "one client, again and again", COORDINATOR_MOVED: "no deploy: a broker did it" };
 
 const deploys = ({ rows }) => table(columns(rows,
   { label: "Group", class: "main", cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, around(row.started_at, row.ended_at)) }, printable(row.group_id, 60)) },

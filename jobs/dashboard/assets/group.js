@@ -105,9 +105,8 @@ const SOON = 1000; // ms: a removal and its rebalance may be so far apart in two
 /** Shows a whole incident: what a broker did, its rebalances, and the silences before. */
 function show(entry, { findings, silences }) {
   const members = new Set(findings.filter((row) => idsOf(entry).includes(row.id)).map((row) => row.member_id));
-  const [first, last] = [Math.min(entry.first_at, entry.away?.from ?? Infinity), Math.max(entry.last_at, entry.away?.to ?? 0)];
-  const its = silences.filter((row) => (entry.away || members.has(row.member_id)) && row.silent_from <= last && row.silent_until >= first - SOON);
-  const { from, to } = around(Math.min(first, ...its.map((row) => row.silent_from)), Math.max(last, ...its.map((row) => row.silent_until)));
+  const its = silences.filter((row) => (entry.away || members.has(row.member_id)) && row.silent_from <= entry.last_at && row.silent_until >= entry.first_at - SOON);
+  const { from, to } = around(Math.min(entry.first_at, ...its.map((row) => row.silent_from)), Math.max(entry.last_at, ...its.map((row) => row.silent_until)));
   timeline.look(from, to);
   timeline.canvas.focus();
   timeline.element.scrollIntoView({ block: "nearest" });

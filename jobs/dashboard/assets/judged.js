@@ -25,27 +25,27 @@ export const when = (entry, begin) => [entry.times, begin(entry.first_at, 0) + (
 
 /** A card. body: what happened, what to change, who did it and what it cost. */
 export const card = (tag, entry, look, title, ...more) => h(tag, { class: `entry ${entry.severity.toLowerCase()} ${look}`.trim(), "aria-label": entry.title },
-  h("h3", {}, symbol(entry.severity.toLowerCase(), entry.severity), title), h("p", {}, printable(entry.message, 1200)), h("p", {}, h("b", {}, "Advice "), printable(entry.advice, 1200)),
+  h("h3", {}, symbol(entry.severity.toLowerCase(), entry.severity), title), h("p", {}, printable(entry.message, 1200)), entry.advice ? h("p", {}, h("b", {}, "Advice "), printable(entry.advice, 1200)) : null,
   entry.clients || entry.cost ? h("p", { class: "note" }, [entry.clients, entry.cost].filter(Boolean).join(" · ")) : null, more);
 
-/** An entry as a row: how grave, when, what, what it cost, what to change. tag: button or summary. */
-export const rowOf = (entry, tag, others = {}) => h(tag, { class: "row", ...others }, symbol(entry.severity.toLowerCase(), entry.severity),
-  h("span", { class: "what" }, h("b", {}, entry.title), h("small", {}, entry.subject)),
+/** An entry as a row: how grave, when, what, what it cost, what to change. tag: button or summary; titled: the heading of the page has its title. */
+export const rowOf = (entry, tag, others = {}, titled = false) => h(tag, { class: "row", ...others }, symbol(entry.severity.toLowerCase(), entry.severity),
+  h("span", { class: "what" }, titled ? h("b", {}, entry.subject) : [h("b", {}, entry.title), h("small", {}, entry.subject)]),
   h("span", { class: "t" }, clock(entry.first_at, 0), h("small", {}, [entry.times, entry.lasted, entry.outcome].filter(Boolean).join(", "))),
   h("span", { class: "n" }, entry.unavailable_partition_ms === null ? "" : [bound("unavailable_partition_ms", entry) + duration(entry.unavailable_partition_ms), h("span", { class: "sr" }, " unowned")], h("small", {}, entry.rebalances ? many(entry.rebalances, "rebalance") : entry.refused ? `${many(entry.refused.requests, "join")} refused` : "")),
   h("span", { class: "change" }, entry.change));
 
 /**
  * A row for each incident. The one that is chosen has its panel: beside the rows, or below its own where there is no room.
- * all: how many there are, of which the gravest are `entries`; own(entry): a button of the page.
+ * all: how many there are, of which the gravest are `entries`; own(entry): a button of the page; titled: its heading is the first entry's title.
  */
-export function incidents({ entries, all }, own = () => null) {
+export function incidents({ entries, all }, own = () => null, titled = false) {
   const listed = state.get("incidents") === "all" ? entries : entries.filter((entry, place) => place < FIRST || entry.severity === "ERROR");
   const list = h("ol", { class: "incidents", id: "attention", style: { "--rows": listed.length + 1 } });
   const show = () => {
     const chosen = state.get("entry") || (spacious.matches ? listed[0].id : "");
     put(list, h("li", { class: "row", "aria-hidden": "true" }, HEADS.map(([cell, text]) => h("span", { class: cell }, text))),
-      listed.map((entry) => h("li", {}, rowOf(entry, "button", { type: "button", "data-key": entry.id, "aria-expanded": String(entry.id === chosen), onclick: () => { state.set({ entry: entry.id === chosen ? "none" : entry.id }, { tell: false }); show(); } }), entry.id === chosen ? details(entry, own(entry)) : null)));
+      listed.map((entry) => h("li", {}, rowOf(entry, "button", { type: "button", "data-key": entry.id, "aria-expanded": String(entry.id === chosen), onclick: () => { state.set({ entry: entry.id === chosen ? "none" : entry.id }, { tell: false }); show(); } }, titled && entry === listed[0]), entry.id === chosen ? details(entry, own(entry)) : null)));
   };
   show();
   return [list,

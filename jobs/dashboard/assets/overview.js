@@ -36,7 +36,7 @@ export function overview(attention, period, groups) {
     h("figcaption", {}, `${several ? many(attention.clusters.length, "cluster") : printable(attention.clusters[0].cluster, 60)}, ${between(axis.from, axis.to)} ${zoneName()} `,
       zoomed ? h("a", { href: here({}), "data-key": "whole" }, "Whole time") : null),
     picture,
-    shown.length < attention.lanes.length ? h("button", { type: "button", "data-key": "lanes", onclick: () => state.set({ lanes: "all" }, { push: true }) }, `Show ${many(attention.lanes.length - few, "more group")}`) : null,
+    shown.length < attention.lanes.length ? h("button", { type: "button", "data-key": "lanes", onclick: () => state.set({ lanes: "all" }, { push: true }) }, `Show ${attention.lanes.length - few} more of ${many(groups, "group")}`) : null,
     shown.length === attention.lanes.length && shown.length < groups ? h("p", { class: "note" }, `${count(shown.length)} of ${many(groups, "group")}. `, h("a", { href: state.link("/groups", { cluster: state.get("cluster") }) }, "All groups")) : null);
 }
 

@@ -39,8 +39,7 @@ class IncidentTable:
         """Writes the table, if its rows are others by now."""
         found = incidents(reader := QuestionReader(self._lakehouse))
         for row in found:
-            last_ms = max(epoch_ms(row[name]) for name in ("last_at", "back_at") if row[name] is not None)
-            self._until_ms[row["cluster"]] = max(self._until_ms.get(row["cluster"], 0), last_ms + SPAN_MS)
+            self._until_ms[row["cluster"]] = max(self._until_ms.get(row["cluster"], 0), epoch_ms(row["last_at"]) + SPAN_MS)
         if found != reader.found("SELECT * FROM incidents", {}):
             check_guards(self._path)
             write_deltalake(opening.opened(self._path), pa.Table.from_pylist(found, schema=_SCHEMA), mode="overwrite")

@@ -182,7 +182,7 @@ def test_storing_and_restoring_a_consumer_group_at_any_step_changes_nothing(scri
         stored.move(move)
         if stored.group is not None:
             group = stored.group
-            stored.coordinator.groups["g"] = decode_consumer_group(encode_consumer_group(group), group.config, group.image, group.overrides)
+            stored.coordinator.groups["g"] = decode_consumer_group(encode_consumer_group(group), group.config, group.image)
             assert encode_consumer_group(stored.group) == encode_consumer_group(straight.group)
     assert stored.answers == straight.answers
     assert stored.effects == straight.effects

@@ -80,7 +80,7 @@ def test_heartbeats_that_went_on_show_that_no_process_stood_still():
     story = two()
     for at_ms in (5_000, 10_000, 15_000, 20_000):
         story.at(at_ms).beat("b-1", 2, 2)
-    for one, at_ms, words in ((story, 20_010, "polling thread), or raise"), (two(), 60_000, "Its heartbeats stopped as well")):
+    for one, at_ms, words in ((story, 20_010, "polling thread), or raise"), (two(), 60_000, "Its heartbeats stopped too")):
         rows = stalls(one.at(at_ms), rebalance_timeout_ms=10_000).at(at_ms + 10_000).beat("a-1", 2, 2).rows()
         advice = dict(told(rows, "findings", "code", "advice"))["POLL_TIMEOUT"]
         assert words in advice

@@ -106,7 +106,7 @@ def _downgrade(
     rebalances: bool,
 ) -> None:
     """`convertToClassicGroup`: a classic static member has taken the place of the last one of the consumer protocol."""
-    successor = downgraded(state, [replaced], (group.group_id, group.config.classic, group.now_ms), group.image, joined)
+    successor = downgraded(group, state, [replaced], joined)
     members = [joined.member_id if member_id == replaced.member_id else member_id for member_id in state.members]
     operation.records += [*group_tombstones(members, state), ClassicGroupWritten(successor.stored())]
     operation.when_written.append(lambda: group.give_up_to(successor, rebalances=rebalances))

@@ -81,7 +81,7 @@ def fence_members(
     members of the classic protocol stay, the group becomes a classic group instead.
     """
     if can_downgrade(state, members, group.config):
-        successor = downgraded(state, members, (group.group_id, group.config.classic, group.now_ms), group.image)
+        successor = downgraded(group, state, members)
         operation.records += [*group_tombstones(list(state.members), state), ClassicGroupWritten(successor.stored())]
         operation.when_written.append(lambda: group.give_up_to(successor, rebalances=True))
         return
