@@ -5,6 +5,7 @@ jobs/common/exit_codes.py has the exit codes.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -70,6 +71,8 @@ def cli() -> None:
     """
 
 
+gc.set_threshold(_GC_AFTER)
+atexit.register(gc.freeze)  # Python looks for cycles at its end, too: another tenth
 for _module in _MODULES:
     for _member in vars(import_module(f"jobs.cli.{_module}")).values():
         if isinstance(_member, click.Command):
@@ -78,7 +81,6 @@ for _module in _MODULES:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit code, and explains it in one line on stderr if it is not 0."""
-    gc.set_threshold(_GC_AFTER)
     os.environ.setdefault(*_ONE_THREAD)
     try:
         result = cli.main(arguments, prog_name="rebalance", standalone_mode=False)
