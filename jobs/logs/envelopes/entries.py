@@ -30,7 +30,7 @@ import msgspec
 
 from jobs.common.expressions import expression
 from jobs.logs.envelopes.anchors import ANCHOR, line_of
-from jobs.logs.envelopes.instants import ANY_TIME, last_time, stamp_of_value
+from jobs.logs.envelopes.instants import ANY_TIME, last_time, leading_stamp, stamp_of_value
 from jobs.logs.envelopes.layouts import LEVELS, guessed_logger, is_own
 
 TEXT_FIELDS: Final = (
@@ -325,11 +325,10 @@ def moment_of(entry: dict[str, Any], moment: Any) -> Any:
 def _of_broker(entry: dict[str, Any], moment: Any, find: Find) -> bytes | None:
     texts = [_first_line(text) for _, text in texts_of(entry)]
     texts += [_first_line(value) for name, value in entry.items() if name not in TEXT_FIELDS and _has_anchor(value)]
-    own = next((text for text in texts if is_own(text)), None)
-    if own is not None:
-        return own
-    found = (_in_parts(entry, text, moment) or find(text, moment) for text in texts)
-    return next((line for line in found if line is not None), None)
+    own = (text for text in texts if is_own(text))
+    # A text with a time in its first 32 bytes is a whole line, whatever fields stand beside it.
+    found = ((leading_stamp(text[:32]) is None and _in_parts(entry, text, moment)) or find(text, moment) for text in texts)
+    return next(own, None) or next(filter(None, found), None)
 
 
 def _has_anchor(value: Any) -> bool:
