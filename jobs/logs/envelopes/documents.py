@@ -49,6 +49,8 @@ _TOTALS: Final = ("total", "recordsMatched")  # Elasticsearch, Logs Insights
 _PAGES: Final = ("nextToken", "NextToken", "nextPageToken", "after")  # CloudWatch, Google Cloud, Datadog
 _INCOMPLETE: Final = ("timed_out", "is_partial", "terminated_early")  # Elasticsearch
 _UNCOUNTED: Final = ("resultType", "preview", "columns")  # Loki, Splunk, ES|QL: they tell neither a total nor of another page
+_CUTS: Final = frozenset({262_118, 262_144, 1_048_550, 1_048_576})  # bytes: 256 kB, 1 MB, and what CloudWatch leaves of them
+_STANDS_FOR: Final = ("itemCount", "sample_rate")  # how many an entry stands for: Azure, Vector
 PAGES: Final = frozenset({100, 1_000, 5_000, 10_000})  # entries that stores hand out at most, or by default
 _BEGIN_BYTES: Final = 1 << 20  # more is not looked at to tell what a file is
 _MOST_MADE: Final = 8
@@ -235,6 +237,7 @@ class _Cutter:
             entries = [] if is_field else list(entries_of(value, around, inside=around is not None))
             if around is None and isinstance(value, dict):
                 self._note(value, len(entries))
+            self._left_out |= {said: 1 for entry, _ in entries if (said := _cut(entry)) != ""}
             if own is not None and not entries:
                 own[name] = value
             yield from (text + b"\n" if entry is value else _line(entry, level) for entry, level in entries)
@@ -276,6 +279,16 @@ def _left_out(value: dict[str, Any], count: int) -> str:
         if name in _INCOMPLETE and one is True:
             return f"{name} says so"
     return ""
+
+
+def _cut(entry: dict[str, Any] | str) -> str:
+    """What an entry says of what its store cut off, or left out beside it; empty if nothing."""
+    fields = {"message": entry} if isinstance(entry, str) else entry
+    text = next((text for _, text in texts_of(fields)), "")
+    if len(text) > _AHEAD_BYTES and (size := len(text.encode("utf-8", "replace"))) in _CUTS:
+        return f"lines of {size:,} bytes end there, where stores cut them"
+    rate = next((fields[name] for name in _STANDS_FOR if name in fields), 1)
+    return f"it is a sample, 1 of {rate} entries" if str(rate).isdecimal() and int(rate) > 1 else ""
 
 
 def _line(entry: dict[str, Any] | str, level: Level | None) -> bytes:

@@ -182,6 +182,24 @@ def test_what_a_document_does_not_have_is_told(shape, more, said, whole_bytes, t
         assert dict(log.left_out) == ({said: 1} if said else {})
 
 
+def test_an_event_that_its_store_cut_and_a_sample_are_told(tmp_path):
+    """CloudWatch cuts an event of 256 kB, of which it counts 26 bytes itself: the rest is the next event, or lost."""
+    line, *others = with_times(timed_lines(LOGS[0], 4))
+    for name, shape, first, more, said in (
+        ("cut", EVENTS, "x" * (262_144 - 26), {}, {"lines of 262,118 bytes end there, where stores cut them": 1}),
+        ("sample", SHAPES["New Relic"], line[1], {"itemCount": 10}, {"it is a sample, 1 of 10 entries": 1}),
+        ("all", SHAPES["New Relic"], line[1], {"itemCount": 1}, {}),
+    ):
+        value = json.loads(shape([(line[0], f"{line[1]} {first}"[-len(first) :]), *others]))
+        for entry in value["events"] if isinstance(value, dict) else value:
+            entry.update(more)
+        (tmp_path / name).write_text(json.dumps(value))
+        with open_log(tmp_path / name) as log:
+            for _ in iter(lambda log=log: log.read(1 << 18), b""):
+                pass
+            assert dict(log.left_out) == said
+
+
 def test_a_sample_of_a_document_is_the_line_of_the_log():
     line = timed_lines(LOGS[0], 1)[0].decode()
     written = f'{{"timestamp":"2026-11-21T06:09:19.456Z","message":{json.dumps(line)},"container":"kafka-0"}}'
