@@ -259,7 +259,7 @@ class LogReader:
         """
         buffer, mark, times = self.buffer, self.mark, self._times
         timed, untimed, odd, has_context = self._judge.timed, self._judge.untimed, buffer.odd, self._judge.has_context
-        repeats, take = kept.repeats_in(self, mark) if self._fold else _is_new, self._taker(kept)
+        repeats, take = kept.repeats_in(self, mark) if self._fold else lambda *_: False, self._taker(kept)
         start, first_kept = buffer.next, len(kept)
         end = reached = min(len(buffer.lines), start + most)
         number = mark.line - start + 1  # of the line at index 0
@@ -367,8 +367,3 @@ class LogReader:
 def _later(times: LocalTimes, mark: Mark) -> LocalTimes:
     """The times of a log from a mark on."""
     return LaterTimes(times, mark.ahead_ms) if mark.ahead_ms else times
-
-
-def _is_new(_line: bytes, _position: int, _at_ms: int) -> bool:
-    """Whether a line repeats another, where lines are not compared."""
-    return False

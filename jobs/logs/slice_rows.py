@@ -91,7 +91,9 @@ def folded(beats: pa.Table) -> pa.Table:
         of = logs[before : before + len(lines)].to_numpy()
         for log in np.unique(of).tolist():
             rows, seen = np.flatnonzero(of == log), again.log(log, kept.__len__)
-            block = _block(lines.take(rows))
+            _, offsets, text = (taken := lines.take(rows)).buffers()
+            places = np.frombuffer(offsets, np.int32)[: len(taken) + 1].astype(np.int64)
+            block = Block(text.to_pybytes() if text is not None else b"", places[:-1], places[1:])
             rows += before
             for index in again.take_lines(seen, block, ats[rows], rows):
                 if not seen.take(block.line(index), row := int(rows[index]), int(ats[row]), is_beat=True):
@@ -108,12 +110,6 @@ def folded(beats: pa.Table) -> pa.Table:
     order = np.lexsort((numbers[:, 0], row_of))
     repeated = packed(row_of[order], numbers[order], positions[kept], np.ones(len(kept), np.bool_))
     return _with(beats.take(np.array(kept)), lines=pc.add(counts_of(repeated), 1), repeated=repeated)
-
-
-def _block(lines: pa.StringArray) -> Block:
-    _, offsets, text = lines.buffers()
-    places = np.frombuffer(offsets, np.int32)[: len(lines) + 1].astype(np.int64)
-    return Block(text.to_pybytes() if text is not None else b"", places[:-1], places[1:])
 
 
 def _placed(lines: pa.Table, before: int) -> pa.Table:

@@ -197,7 +197,8 @@ class Spool(SurveyedSlicer):
         self._next_number = number + 1
         self._waiting += 1
         self._ended = last
-        self._save_state(number)
+        state = _State(STATE_VERSION, number, last, streams_state(self.streams), dict(sorted(self.known.items())))
+        write_whole(self.files.state, msgspec.json.encode(state))
         self.files.publish(number)
         self.files.sweep()
         return SliceReport(
@@ -258,10 +259,6 @@ class Spool(SurveyedSlicer):
             yield _mark_row(cluster, broker, END, at_ms) | {"origin": "", "position": 0, "lines": 0}
 
     # State.
-
-    def _save_state(self, pending: int) -> None:
-        state = _State(STATE_VERSION, pending, self._ended, streams_state(self.streams), dict(sorted(self.known.items())))
-        write_whole(self.files.state, msgspec.json.encode(state))
 
     def _recover(self) -> None:
         """Loads the state, publishes the slice that it names, and deletes later ones."""

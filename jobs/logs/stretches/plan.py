@@ -224,9 +224,7 @@ def _until(logs: Sequence[_PlannedLog], lines: int) -> int:
     """The time up to which the logs have about so many lines."""
     low = min(log.stream.due_ms for log in logs)
     times = range(low, low + _LONGEST_MS)
-    place = bisect_right(times, lines, key=lambda until: _lines_until(logs, until))
+    place = bisect_right(
+        times, lines, key=lambda at: ceil(sum(((log.end_at(at) or log.start.offset) - log.start.offset) / log.bytes_a_line for log in logs))
+    )
     return FOREVER if place == len(times) else low + max(0, place - 1)
-
-
-def _lines_until(logs: Sequence[_PlannedLog], until: int) -> int:
-    return ceil(sum(((log.end_at(until) or log.start.offset) - log.start.offset) / log.bytes_a_line for log in logs))
