@@ -11,7 +11,13 @@ from jobs.sentences.language import Reading, Template, Templates
 from jobs.sentences.pages import sentences
 
 _OTHERS: Final = ("kafka-python", "aiokafka", "franz-go", "sarama", "kafka-go", "kafkajs")
-_ERRORS: Final = ("Offset commit cannot be completed", "Commit cannot be completed", "Encountered the following ")
+_ERRORS: Final = (
+    "Offset commit cannot be completed",
+    "Commit cannot be completed",
+    "Encountered the following ",
+    "The broker rejected this static consumer",
+    "Consumer committing offsets failed",
+)
 
 PROGRAM: Final = r"[A-Z][\w-]{0,30}(?: [\w-]{1,30}){0,3}"
 PREFIX: Final = rf"\[{PROGRAM} (?:instanceId=[^\n]{{0,300}}?, )?clientId="

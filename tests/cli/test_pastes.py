@@ -81,6 +81,46 @@ def test_an_exception_that_ends_a_thread_of_streams(explained):
     assert "1 line looks like an error, and nothing above explains it" in out
 
 
+COMMIT_FAILED = (
+    "org.apache.kafka.clients.consumer.CommitFailedException: Commit cannot be completed since the group has already rebalanced and"
+    " assigned the partitions to another member.\n\tat org.apache.kafka.clients.consumer.KafkaConsumer.commitSync(KafkaConsumer.java:1)\n"
+)
+FENCED = (
+    "2024-03-12 09:14:03.117 ERROR app.Main - failed\norg.apache.kafka.common.errors.FencedInstanceIdException: The broker rejected this"
+    " static consumer since another consumer with the same group.instance.id has registered with a different member.id.\n"
+)
+MIGRATED = (
+    "09:14:00.221 [svc-StreamThread-1] WARN StreamThread - stream-thread [svc-StreamThread-1] Detected that the thread is being fenced\n"
+    "org.apache.kafka.streams.errors.TaskMigratedException: Consumer committing offsets failed, indicating the corresponding thread is no"
+    " longer part of the group; it means all tasks belonging to this thread should be migrated.\n"
+)
+ENDS = "exception during processing and the thread is going to shut down:"
+
+
+@pytest.mark.parametrize(
+    ("paste", "told"),
+    [
+        (f'Exception in thread "main" {COMMIT_FAILED}', "ZOMBIE_COMMIT  a group that no line names  line 1"),
+        (f"2024-03-12 09:15:40.502 ERROR 1 --- [main] app.Main : failed\nCaused by: {COMMIT_FAILED}", "ZOMBIE_COMMIT"),
+        (FENCED, "FENCED_INSTANCE"),
+        (MIGRATED, "ZOMBIE_COMMIT"),
+        (f"09:14:00.221 ERROR - stream-thread [s-StreamThread-1] Encountered the following {ENDS} \n", f"leaves the group: “{ENDS}”"),
+    ],
+)
+def test_an_exception_counts_without_a_time_and_without_a_word_of_the_client(explained, paste, told):
+    code, out, _ = explained(paste)
+    assert code == exit_codes.DONE
+    assert told in out
+
+
+def test_an_exception_behind_the_clients_own_words_says_nothing_more(explained):
+    line = "2024-03-12 09:15:40.502 WARN [Consumer clientId=c-1, groupId=g] Synchronous auto-commit of offsets {t-0=x} failed: "
+    _, out, _ = explained(line + COMMIT_FAILED.partition(": ")[2].partition("\n")[0] + "\n" + COMMIT_FAILED)
+    assert "ZOMBIE_COMMIT  g  09:15:40" in out
+    assert "Groups (1)" in out
+    assert "2 times" not in out
+
+
 def test_any_program_with_a_member_of_its_own(explained):
     """`[NAME clientId=…, groupId=…]` is how each line of Java's client begins; only consumers have max.poll.records."""
     code, out, _ = explained("schema-registry-client")

@@ -6,7 +6,7 @@ The sentences are those of jobs/sentences/clients.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from jobs.common.expressions import expression
@@ -18,7 +18,7 @@ _SIGNS: Final = (
     b"; group: ", b"forced rejoin quitting", b"oined group ", b" join group ", b"Heartbeat", b"poll timeout has expired", b"Leaving ",
     b"; rejoining.", b"follow-up rebalance", b" sync group ", b"LeaveGroup request", b"Metadata for topic", b"consumergroup/",
     b"rebalancing group: ", b"; groupId: ", b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"poll interval",
-    b"; clientId: ", b" been fenced", b"Encountered the following",
+    b"; clientId: ", b" been fenced", b"Encountered the following", b"static consumer", b"committing offsets",
 )  # fmt: skip
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
 
@@ -74,11 +74,5 @@ def with_fields(message: str, entry: Mapping[str, Any]) -> str:
     if names is None:
         return message
     holders = (entry, *(value for value in entry.values() if isinstance(value, dict)))
-    values = [_scalar(name, holders) for name in names]
+    values = [next((str(one[name]) for one in holders if isinstance(one.get(name), str | int)), None) for name in names]
     return message if None in values else f"{bare}; " + ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
-
-
-def _scalar(name: str, holders: Iterable[Mapping[str, Any]]) -> str | None:
-    """The first value of that name that is a text or a number."""
-    found = (holder[name] for holder in holders if isinstance(holder.get(name), str | int))
-    return next((str(value) for value in found), None)

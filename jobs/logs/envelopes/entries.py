@@ -234,7 +234,8 @@ def line_of_json(text: bytes, place: int, moment: Any, find: Find, read: Read | 
     if begin is None or len(text) > _MOST_BYTES:
         return None
     time = last_time(text[: begin.start()])
-    found = text[begin.start() : text.rfind(b"}" if b"{" in begin[0] else b'"') + 1]
+    end = text.rfind(b"}" if b"{" in begin[0] else b'"') + 1
+    found = text[begin.start() : end] if end > place else b""  # the name of a thread in quotes may stand before a line
     try:
         value = _decode(found)
     except (msgspec.DecodeError, ValueError, RecursionError):

@@ -11,7 +11,7 @@ r"""Exports and pastes that are read in another order, or with other line ends, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -22,7 +22,7 @@ from jobs.common.times import EPOCH
 from jobs.logs.broker_judge import BrokerJudge
 from jobs.logs.bytes import LogBytes, ShownBytes, anywhere
 from jobs.logs.clients.envelopes import client_line
-from jobs.logs.clients.judge import ClientJudge
+from jobs.logs.clients.judge import ClientJudge, is_consumer_line
 from jobs.logs.envelopes import unwrapped
 from jobs.logs.faults import NO_TIMESTAMP
 from jobs.logs.mark import Mark
@@ -43,8 +43,7 @@ _STACK_TRACE: Final = re.compile(rb"\s+at |\s*(?:Caused by: |Suppressed: |\.\.\.
 
 _DATED: Final = re.compile(rb"\d{4}[-/.]\d\d[-/.]\d\d|Completed request:")
 """What needs no closer look: it has a time, or one that is damaged. A request says nothing without its time."""
-_SIGNS: Final = re.compile(rb"roup|thrd:|eartbeat|oll (?:interval|timeout)|ejoin|ommit")
-_JUDGES: Final = tuple((judge(Mark()).untimed, bare) for judge, bare in ((BrokerJudge, unwrapped), (ClientJudge, client_line)))
+_SIGNS: Final = re.compile(rb"roup|thrd:|eartbeat|oll (?:interval|timeout)|ejoin|ommit|static consumer|ncountered the following")
 
 _WITHOUT_TIMES: Final = (
     "these lines have no times (date, year and time of day), so they are explained in their order; when, how long and how often is unknown."
@@ -92,11 +91,11 @@ def told_of_undated(log: LogBytes, *, alone: bool) -> str:
             return ""
         wraps.look_at(block)
         lines += block[1:-1].split(b"\n")
-    undated = sum(map(is_undated, lines))
+    undated = sum(_undated(lines))
     if not undated or wraps.width()[0]:
         return ""
     if any(map(_stamp, lines)):
-        return f"{many(undated, 'line')} about groups without a time: each counts at the time of the line before"
+        return f"{many(undated, 'line')} about groups without a time: each counts at that of the line before, or of the first that has one"
     return _WITHOUT_TIMES if alone else ""
 
 
@@ -213,7 +212,18 @@ def is_undated(line: bytes) -> bool:
     """Whether a line is about a group and has no time."""
     if _DATED.search(line) is not None or _SIGNS.search(line) is None:
         return False
-    return any(judged(bare(line), "") == NO_TIMESTAMP for judged, bare in _JUDGES)
+    return BrokerJudge(Mark()).untimed(unwrapped(line), "") == NO_TIMESTAMP or is_consumer_line(client_line(line))
+
+
+def _undated(lines: Iterable[bytes]) -> Iterator[bool]:
+    """Whether each line is such a one; of a stack trace the first, and none where the line before the trace says the same."""
+    head, is_told = b"", False
+    for line in lines:
+        is_trace = _STACK_TRACE.match(line) is not None and not ClientJudge(Mark()).untimed(client_line(line), "")
+        head, is_told = (head, is_told) if is_trace else (line, False)
+        is_one = is_undated(line) and not (is_trace and (is_told or is_consumer_line(client_line(head))))
+        is_told = is_told or is_one
+        yield is_one
 
 
 def _stamped(log: LogBytes) -> Iterator[bytes]:
@@ -221,9 +231,9 @@ def _stamped(log: LogBytes) -> Iterator[bytes]:
     lines = [line for _, block in blocks_of(log) for line in block[1:-1].split(b"\n")]
     stamps = [_stamp(line) for line in lines]
     last = next(filter(None, stamps), b"")
-    for number, (line, own) in enumerate(zip(lines, stamps, strict=True), 1):
+    for number, (line, own, is_one) in enumerate(zip(lines, stamps, _undated(lines), strict=True), 1):
         last = own or last
-        yield (b"" if own or not is_undated(line) else last or _numbered(number)) + line + b"\n"
+        yield (b"" if own or not is_one else last or _numbered(number)) + line + b"\n"
 
 
 def _stamp(line: bytes) -> bytes:
