@@ -97,7 +97,8 @@ def _log(stream: Stream, settings: SlicerSettings) -> _PlannedLog | None:
         return None
     if stream.broker == CLIENTS or holds_records(stream.broker, stream.origin):
         return None
-    if stream.signature.size - mark.offset < least or mark.inside_line or _is_unclear(mark):
+    is_unclear = mark.line == mark.first_line and bool(mark.requests) == bool(mark.others)  # its first lines do not tell what it is
+    if stream.signature.size - mark.offset < least or mark.inside_line or is_unclear:
         return None
     settings = replace(settings, limits=replace(limits, block_bytes=_BLOCKS * limits.block_bytes))
     file = LogFile(stream.cluster, stream.broker, stream.origin, stream.file.path)
@@ -201,11 +202,6 @@ class _PlannedLog:
                     return start, at
                 start += len(line)
         return None
-
-
-def _is_unclear(mark: Mark) -> bool:
-    """Whether the first lines of a log do not tell which kind it is, and no more were read."""
-    return mark.line == mark.first_line and bool(mark.requests) == bool(mark.others)
 
 
 def _places(before: int, length: int, size: int) -> list[int]:
