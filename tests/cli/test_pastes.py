@@ -94,6 +94,11 @@ MIGRATED = (
     "org.apache.kafka.streams.errors.TaskMigratedException: Consumer committing offsets failed, indicating the corresponding thread is no"
     " longer part of the group; it means all tasks belonging to this thread should be migrated.\n"
 )
+SARAMA = (
+    "[sarama] 2022/01/23 12:54:30 client/coordinator coordinator for consumergroup orders-cg is #2 (kafka-2:9092)\n"
+    "2022/01/23 12:54:36 Consumer error: kafka server: The provided member is not known in the current generation.\n"
+)
+KAFKA_GO = "2024/03/12 09:14:04 kafka: commit failed: [25] Unknown Member ID: the member id is not in the current generation\n"
 ENDS = "exception during processing and the thread is going to shut down:"
 
 
@@ -104,6 +109,8 @@ ENDS = "exception during processing and the thread is going to shut down:"
         (f"2024-03-12 09:15:40.502 ERROR 1 --- [main] app.Main : failed\nCaused by: {COMMIT_FAILED}", "ZOMBIE_COMMIT"),
         (FENCED, "FENCED_INSTANCE"),
         (MIGRATED, "ZOMBIE_COMMIT"),
+        (SARAMA, "UNKNOWN_MEMBER  orders-cg  12:54:36"),
+        (KAFKA_GO, "UNKNOWN_MEMBER  a group that no line names  09:14:04"),
         (f"09:14:00.221 ERROR - stream-thread [s-StreamThread-1] Encountered the following {ENDS} \n", f"leaves the group: “{ENDS}”"),
     ],
 )

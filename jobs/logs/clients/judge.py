@@ -56,8 +56,8 @@ _OF_PYTHON: Final = re.compile(
 )
 """What kafka-python and aiokafka say besides (cluster.py, coordinator/base.py, coordinator/consumer.py, group_coordinator.py)."""
 _SETTING: Final = re.compile(
-    rb"(?:\bgroup\.id\b[\"']?\s{0,99}[:=]\s{0,9}[\"']?|\bconsumergroup/|\b(?:group_?id|consumer_?group)\b[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?P<any>))"
-    rb"([^\s\"',;:()\[\]{}=]{1,255})",
+    rb"(?:\bgroup\.id\b[\"']?\s{0,99}[:=]\s{0,9}[\"']?|\bconsumergroup/|\bcoordinator for consumergroup "
+    rb"|\b(?:group_?id|consumer_?group)\b[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?P<any>))([^\s\"',;:()\[\]{}=]{1,255})",
     re.IGNORECASE,
 )
 _OF_KAFKA: Final = re.compile(rb"kafka|consumer", re.IGNORECASE)

@@ -19,6 +19,7 @@ _SIGNS: Final = (
     b"; rejoining.", b"follow-up rebalance", b" sync group ", b"LeaveGroup request", b"Metadata for topic", b"consumergroup/",
     b"rebalancing group: ", b"; groupId: ", b"joining group ", b"for group ", b"ommit cannot be", b"ommit failed", b"poll interval",
     b"; clientId: ", b" been fenced", b"Encountered the following", b"static consumer", b"committing offsets",
+    b"kafka server: The provided ", b"] Unknown Member ID", b"] Illegal Generation",
 )  # fmt: skip
 """Each sentence has one of these. Most lines of an application have none, and need no more to be looked at."""
 

@@ -18,7 +18,7 @@ MORE_BYTES: Final = 1 << 20  # of a file of several containers
 
 _LIKELY: Final = expression(rb"kafka\.|Group(?:Coordinator|MetadataManager) |Completed request:|state\.change\.|\"coordinatorId\"")
 """What every line of a broker has. Looking at a line costs a hundred times as much."""
-_LIKELY_CLIENT: Final = expression(rb"kafka|consumer|group|thrd:|heartbeat|metadata|crash|poll interval|stream-thread", re.IGNORECASE)
+_LIKELY_CLIENT: Final = expression(rb"(?i)kafka|consumer|group|thrd:|heartbeat|metadata|crash|poll interval|stream-thread|member id")
 
 _STAMP: Final = expression(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}Z?\] ")
 _LOGGER: Final = expression(

@@ -43,7 +43,7 @@ _STACK_TRACE: Final = re.compile(rb"\s+at |\s*(?:Caused by: |Suppressed: |\.\.\.
 
 _DATED: Final = re.compile(rb"\d{4}[-/.]\d\d[-/.]\d\d|Completed request:")
 """What needs no closer look: it has a time, or one that is damaged. A request says nothing without its time."""
-_SIGNS: Final = re.compile(rb"roup|thrd:|eartbeat|oll (?:interval|timeout)|ejoin|ommit|static consumer|ncountered the following")
+_SIGNS: Final = re.compile(rb"roup|thrd:|eartbeat|oll (?:interval|timeout)|ejoin|ommit|static consumer|ncountered the|provided|Member ID")
 
 _WITHOUT_TIMES: Final = (
     "these lines have no times (date, year and time of day), so they are explained in their order; when, how long and how often is unknown."
