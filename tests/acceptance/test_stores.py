@@ -70,8 +70,13 @@ def of_plain_logs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, bo
     return made
 
 
-@pytest.mark.parametrize("until_ms", [FIRST_MS + WHILE_MS, long(0)])
-@pytest.mark.parametrize("shape", [*SHAPES, *COORDINATORS])
+# Huawei's objects lack the partition of __consumer_offsets, which alone tells later on whose member a fencing line is about.
+WHOLE = (shape for shape in (*SHAPES, *COORDINATORS) if not shape.startswith("Huawei"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "until_ms"), [*((shape, FIRST_MS + WHILE_MS) for shape in (*SHAPES, *COORDINATORS)), *(long(shape, 0) for shape in WHOLE)]
+)
 def test_a_store_changes_no_table(shape, until_ms, of_plain_logs, tmp_path):
     of_coordinators = shape in COORDINATORS
     make = (SHAPES | COORDINATORS)[shape]
