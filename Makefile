@@ -13,7 +13,7 @@ KAFKA_JARS := .jars-kafka/resolved.txt
 CLASSES := .jars/classes.txt
 KAFKA_CLASSES := .jars-kafka/classes.txt
 SPARK := $(VENV) $(JARS)
-# Four processes keep two cores busy where tests wait for brokers and consumers. Those that wait for nothing run beside them.
+# Six processes keep two cores busy where tests wait for brokers and consumers. Those that wait for nothing run beside them.
 # tests/conftest.py says which tests stay together.
 SIDE_BY_SIDE := --dist loadscope --no-loadscope-reorder
 
@@ -45,7 +45,7 @@ demo-live: $(SPARK) $(KAFKA_JARS) ## start a real Kafka with failing consumers a
 
 .PHONY: test
 test: $(SPARK) $(S3_JARS) $(CLASSES) $(KAFKA_CLASSES) | $(filter debian-packages,$(MAKECMDGOALS)) ## run the tests
-	@$(BIN)/pytest -n 4 $(SIDE_BY_SIDE) -m "not long"
+	@$(BIN)/pytest -n 6 $(SIDE_BY_SIDE) -m "not long"
 
 .PHONY: test-fast
 test-fast: $(VENV) ## run the tests that end at once and need no Java, three minutes

@@ -1,4 +1,4 @@
-"""Lines of a broker or controller that say how a broker comes and goes, or that a topic is compacted, as rows.
+"""Lines of a broker or controller that say how a broker comes and goes, or of a topic its id or that it is compacted, as rows.
 
 The sentences are in jobs/sentences/broker.md.
 
@@ -48,7 +48,7 @@ def row(text: str, at_us: int | None) -> dict[str, Any]:
         "coordinator_id": int32(reading.fields.get("node")),
         "software": reading.fields.get("release"),
         "reason": sentence,
-        "offsets": None if topic is None else [{"partition": topic}],
+        "offsets": None if topic is None else [{"partition": topic, "topic_id": reading.fields.get("topic_id")}],
         "groups": None if nodes is None else [{"coordinator_id": int32(node)} for node in re.split(", ?", nodes)],
     }
 

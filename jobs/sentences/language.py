@@ -37,6 +37,7 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "node": r"\d{1,9}",
         "nodes": r"\d[\d, ]*",  # comma separated
         "topic": r"(?!__)[\w.-]{1,249}?",  # not Kafka's own
+        "topic_id": r"[\w-]{22}",
         "release": r"\d{1,2}(?:\.\d{1,3}){2,3}",
     }
 )

@@ -1,4 +1,4 @@
-"""Brokers log which topics are compacted: lines of Kafka 4.4 and 3.9, and one as Kafka 1.0 prints it."""
+"""Brokers log which topics are compacted, and controllers the ids of topics: lines of Kafka 4.4 and 3.9, and one as Kafka 1.0 prints it."""
 
 import pytest
 
@@ -29,5 +29,17 @@ TOLD = [
 @pytest.mark.parametrize(("line", "topic"), TOLD)
 def test_a_broker_tells_that_a_topic_is_compacted(line, topic):
     assert is_broker_line(line)
-    assert row(line, 0).get("offsets") == (None if topic is None else [{"partition": topic}])
+    assert row(line, 0).get("offsets") == (None if topic is None else [{"partition": topic, "topic_id": None}])
     assert BrokerJudge(Mark()).timed(line.encode(), "") == (None if topic is None else "")
+
+
+def test_a_controller_tells_the_id_of_a_topic():
+    """Requests by id alone would else name a topic that no other line names."""
+    line = (
+        "[2026-11-26 11:49:10,179] INFO [QuorumController id=1] Replayed TopicRecord for topic {} with topic ID YWhtkeymSrON9bUsGuTeIg. "
+        "(org.apache.kafka.controller.ReplicationControlManager)"
+    )
+    told = row(line.format("orders-eu"), 0)
+    assert (told["kind"], told["offsets"]) == ("TOPIC_NAMED", [{"partition": "orders-eu", "topic_id": "YWhtkeymSrON9bUsGuTeIg"}])
+    assert BrokerJudge(Mark()).timed(line.format("orders-eu").encode(), "") == ""
+    assert row(line.format("__consumer_offsets"), 0).get("offsets") is None

@@ -25,7 +25,7 @@ VALUES = {
     "leader": OTHER, "state": "Stable", "count": "3", "partition": "15", "session_timeout": "8000", "rebalance_timeout": "12000",
     "reason": "not provided", "members": f"Set({MEMBER})", "groups": "orders, billing", "number": "7", "word": "share", "text": "x",
     "exceeded": "9", "plain": "up", "topic": "orders-eu", "node": "3", "nodes": "3,4", "release": "4.4.0", "build": "", "period": ".",
-    "why": "; client reason: x",
+    "topic_id": "YWhtkeymSrON9bUsGuTeIg", "why": "; client reason: x",
 }  # fmt: skip
 EXAMPLES = [
     (template, example)
