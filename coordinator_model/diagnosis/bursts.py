@@ -302,8 +302,9 @@ def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
     remedy = _AGAINST_STORMS_OF_SEVERAL if len(clients) > 1 else _AGAINST_STORMS.get(causes[0], _AGAINST_CRASH_LOOPS)
     began = sum(shares.values())
     shown = names if len(names) <= NAMED_AT_MOST else [*names[: NAMED_AT_MOST - 1], f"{len(names) - NAMED_AT_MOST + 1} more"]
+    verb = "began" if all(past.blamed in ("", past.cause) for past in burst) else "caused"
     words = {
-        "began": f"; {_enumerated(shown)} began {'all' if began == len(burst) else began} of them" if names else "",
+        "began": f"; {_enumerated(shown)} {verb} {'all' if began == len(burst) else began} of them" if names else "",
         "common": ("mostly " if len(common) == 1 < len(causes) else "") + " and ".join(f"{cause} ({counted[cause]})" for cause in common),
         "how": (_UNDER_NEW_IDS if is_new else "") + _shares(shares),
         "remedy": _AGAINST_NEW_IDS if is_new else remedy,

@@ -186,10 +186,10 @@ SESSION_NEEDED: Final = (
     " To survive this, raise {setting} above {least}: {client} was last heard {unheard} before its coordinator could be reached again."
 )
 SESSION_TOO_SHORT: Final = " Raise {setting}: it was too short to survive this."
-AFTER_A_MOVE: Final = "Read that broker's log for that time: it restarted, failed or gave up its partitions."
+AFTER_A_MOVE: Final = "Read the former coordinator's log for that time: it restarted, failed or gave up its partitions."
 HELD_UP: Final = (
-    "Broker {broker}, the group's coordinator, did not answer in time: it had just taken over partitions from another broker, had "
-    "restarted, had paused, or could not write its log."
+    "The group's coordinator, {broker}, did not answer in time: it had just taken over partitions from another broker, had restarted, had "
+    "paused, or could not write its log."
 )
 WHEN_HELD_UP: Final = (
     "Check whether another broker was lost at that time, as most often: writes to __consumer_offsets then wait for its replica "

@@ -89,10 +89,10 @@ STATIC_MEMBER_AWAY: Final = Text(
     "absences, lower the session timeout: " + _SESSION_SETTING,
 )
 STATIC_MEMBER_GONE: Final = STATIC_MEMBER_AWAY._replace(
-    message="The static member {instance_id} left temporarily (epoch -2), and its session ended after {away}, before it came back. "
+    message="The static member {instance_id} left temporarily (epoch -2). It was not back when its session ended, {away} later. "
     "{meanwhile}",
     advice=_LEFT_SO + "To stop it permanently, let it leave: CloseOptions.groupMembershipOperation(LEAVE_GROUP) in Java since 4.1, or no "
-    "group.instance.id. If that was a restart, raise the session timeout above the time that it takes, more than {away}: "
+    "group.instance.id. If that was a restart, raise the session timeout above the time that it takes, more than {unheard}: "
     + _SESSION_SETTING,
 )
 """STATIC_MEMBER_AWAY of one that did not come back in time. Whether it does later, and who gets its partitions, is not known then."""

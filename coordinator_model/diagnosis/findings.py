@@ -131,3 +131,8 @@ def above(ms: int) -> str:
     """A value that a setting has to exceed, for people: rounded up, so that what they read is never too low."""
     step = 100 if ms < 59_950 else 1_000 if ms < 3_600_000 else 60_000
     return seconds(-(-ms // step) * step)
+
+
+def broker_name(broker: str) -> str:
+    """A broker in a sentence: most are called broker-1 or kafka-1 anyway. Several, as those that were restarted, are counted."""
+    return f"{broker.count(', ') + 1} brokers" if ", " in broker else broker if broker[:1].isalpha() else f"broker {broker}"

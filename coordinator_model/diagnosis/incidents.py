@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, removals
-from coordinator_model.diagnosis.findings import NOBODY, above, emit, first_time, seconds
+from coordinator_model.diagnosis.findings import NOBODY, above, broker_name, emit, first_time, seconds
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
@@ -169,9 +169,9 @@ def _report(g: Emitter, incident: Incident) -> None:
         details["setting"] = f"{view.group_type}.session.timeout.ms" if view.consumer_protocol else "session.timeout.ms"
         details["unheard_client"] = unheard[1].client_id or unheard[1].member_id if unheard else None
     words = {
-        "what": f"The group moved from broker {incident.from_broker} to broker {incident.to_broker}."
+        "what": f"The group moved from {broker_name(incident.from_broker)} to {broker_name(incident.to_broker)}."
         if incident.to_broker
-        else catalogue.HELD_UP.format(broker=view.broker),
+        else catalogue.HELD_UP.format(broker=broker_name(view.broker)),
         "cost": removed(len(missed), len(gave_up), "of its members"),
         "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
         "session": session_advice(details, limits, " of the group" if view.consumer_protocol else ""),

@@ -128,6 +128,8 @@ def long_away(g: Emitter, view: ConsumerView, member: ConsumerMember, at_ms: int
     text = consumer_catalogue.STATIC_MEMBER_AWAY if came_back else consumer_catalogue.STATIC_MEMBER_GONE
     words = {
         "away": seconds(away_ms),
+        # GroupMetadataManager.consumerGroupStaticMemberGroupLeave renews no session.
+        "unheard": seconds(at_ms - (member.heard_ms if 0 <= member.heard_ms < member.away_ms else member.away_ms)),
         "meanwhile": "Nobody read its partitions in the meantime." if count is None else f"Partitions unread in the meantime: {count}.",
     }
     details = {"instance_id": member.instance_id, "away_ms": away_ms, "partitions": count, "came_back": came_back or None}

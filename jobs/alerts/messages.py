@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator_model.diagnosis.findings import broker_name
 from jobs.alerts.finding import COLUMNS, Finding
 from jobs.answers.attention_words import title_of
-from jobs.answers.incidents.outages import broker_name
 from jobs.common.alert_settings import ReceiverSettings
 from jobs.common.text import many, printable, some, who
 from jobs.common.times import instant

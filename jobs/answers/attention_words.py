@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_model.diagnosis import titles
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
-from coordinator_model.diagnosis.findings import above, current
+from coordinator_model.diagnosis.findings import above, broker_name, current
 from coordinator_model.view.members import client_in
 from jobs.answers.attention import SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import bound
-from jobs.answers.incidents.outages import CRASHED, HELD_UP, RESTARTED, broker_name
+from jobs.answers.incidents.outages import CRASHED, HELD_UP, RESTARTED
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.rebalance_words import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who

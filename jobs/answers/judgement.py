@@ -24,11 +24,11 @@ from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from coordinator_model import events as e
+from coordinator_model.diagnosis.findings import broker_name
 from coordinator_model.diagnosis.incidents import HINDSIGHT_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.attention import AttentionEntry
 from jobs.answers.duckdb_views import Key, QuestionReader, Row, key_of
-from jobs.answers.incidents.outages import broker_name
 from jobs.common.places import own_query
 from jobs.common.text import many, printable, short_member, some
 from jobs.common.times import EPOCH, epoch_ms, is_known, milliseconds, moment, second
@@ -174,7 +174,7 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
 
     `last`: its state. `goes_on`: there are lines after the time. `is_live`: more lines may come by themselves.
     """
-    state, later = last.get("state"), _ON_THE_WAY if is_live else f"{_of_coordinator(row)} after the last of these lines."
+    state, later = last.get("state"), _ON_THE_WAY if is_live else f"{_of_coordinator(row)} after {moment(row['last_at'])}."
     if trouble is not None:
         yield _untold(trouble)
     if causes is not None and causes["troubled"]:
@@ -194,9 +194,11 @@ def _of_lines(row: Row, last: Row, trouble: Row | None, causes: Row | None, *, g
         names = some([printable(one, 60) for one in sorted(returned)], _NAMED)
         why = f"it was {state} when the static member {names} came back under a new member id, and no line shows a rebalance"
         yield why, later
+    elif row["looked_up"]:
+        yield "it was only looked up (FIND_COORDINATOR), and no line shows a member", later
     elif state is None and not row["works"]:
         why = f"it was converted to the {row['converted']} protocol, and {NO_STATE}" if row["converted"] else NO_STATE
-        yield why, f"{_of_coordinator(row)} from before the first of these lines."
+        yield why, f"{_of_coordinator(row)} from before {moment(row['first_at'])}."
     elif state is not None and state not in _CALM and goes_on:
         yield f"it is {state} at the end of the time shown", "Show a later end: --until TIME."
     elif state is not None and state not in _CALM:

@@ -19,13 +19,13 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
+from coordinator_model.diagnosis.findings import broker_name
 from coordinator_model.tracker.unended import WAITS
 from coordinator_model.view.reasons import UNKNOWN
 from jobs.answers.ask import newest, parse_instant
 from jobs.answers.attention_words import STYLES, title_of
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import Records, RecordsOf
-from jobs.answers.incidents.outages import broker_name
 from jobs.answers.rebalance_words import CONSUMER, waits_note
 from jobs.common.errors import LakehouseError, MissingTableError
 from jobs.common.places import own_query
@@ -309,7 +309,7 @@ class NewsText:
         broker, client = row["culprit_broker"], row["culprit_client_id"]
         text.append(_cell(broker_name(broker) if broker else client, self._client))
         text.append(f"{duration(row['total_ms']):>8}")
-        text.append(f"   {_count(row['members_before'])} -> {_count(row['members_after'])} members", "dim")
+        text.append(f"   members {_count(row['members_before'])} -> {_count(row['members_after'])}", "dim")
         if row["group_protocol"] == CONSUMER:
             text.append("   consumer protocol", "dim")
         if self._wide and item.waits_for is None:  # the id of a provisional row may change

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from coordinator_model.diagnosis.findings import current
+from coordinator_model.diagnosis.findings import broker_name, current
 from coordinator_model.diagnosis.titles import rebalance_title
 from coordinator_model.tracker import closing
 from coordinator_model.tracker.unended import JOIN, RECONCILE, SYNC, TOLD_AFTER_MS, is_overdue, limit_ms
@@ -19,7 +19,6 @@ from coordinator_model.view import reasons
 from coordinator_model.view.members import client_in
 from coordinator_model.view.outcomes import OPEN
 from jobs.answers.duckdb_views import QuestionReader, Row
-from jobs.answers.incidents.outages import broker_name
 from jobs.common.places import own_query
 from jobs.common.stores import Place
 from jobs.common.text import many, printable, who

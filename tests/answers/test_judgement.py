@@ -180,6 +180,12 @@ def test_a_group_that_is_only_looked_up_is_none_to_judge(lakehouse, error, judge
     assert {group for gap in it.gaps for group in gap.groups} == judged_groups
 
 
+def test_a_group_whose_coordinator_alone_was_asked_for_may_have_members_later(lakehouse):
+    (gap,) = judged(lakehouse, line(kind=e.FIND_COORDINATOR, source="request", error_code=15)).gaps
+    assert gap.why == "it was only looked up (FIND_COORDINATOR), and no line shows a member"
+    assert gap.next.endswith(" names it), after 2026-11-21 00:00:00 UTC.")
+
+
 def test_nothing_is_healthy_by_application_logs_alone(lakehouse):
     it = judged(lakehouse, line(broker="clients", source="client", kind=e.CLIENT_JOINED))
     (gap,) = it.gaps

@@ -81,10 +81,10 @@ def test_a_pipe_gets_a_line_for_each_item_and_each_correction(lakehouse):
     lines = said.getvalue().splitlines()
     assert lines[0] == HEADING
     assert [line.split(maxsplit=2)[1] + re.sub(r" {2,}", "|", line)[10:] for line in lines[1:]] == [
-        "○ payments|UNKNOWN|app-1|2.0 s|3 -> 2 members|(may change: its last lines not read yet)",
+        "○ payments|UNKNOWN|app-1|2.0 s|members 3 -> 2|(may change: its last lines not read yet)",
         "▲ payments|app-2 missed the session timeout|SESSION_TIMEOUT|f5c774eb291c|It went silent.",
-        "○ payments|SESSION_TIMEOUT|app-1|2.0 s|3 -> 2 members|(may change: no line yet that its assignment was stored)",
-        "○ payments|MEMBER_JOINED|-|2.0 s|? -> ? members|(may change: its last lines not read yet)",
+        "○ payments|SESSION_TIMEOUT|app-1|2.0 s|members 3 -> 2|(may change: no line yet that its assignment was stored)",
+        "○ payments|MEMBER_JOINED|-|2.0 s|members ? -> ?|(may change: its last lines not read yet)",
     ]
     assert complaints == []
 
@@ -122,10 +122,10 @@ def test_lines_say_what_the_report_says(lakehouse, is_terminal):
     console = Console(file=said, force_terminal=is_terminal, width=160, color_system=None, legacy_windows=False)
     watched(lakehouse, ScreenOutput(console, "") if is_terminal else PlainOutput(console), *steps)
     assert [re.sub(r" {2,}", "|", re.sub(r"\b[rf][0-9a-f]{11}\b", "ID", line)).rstrip() for line in screen(said.getvalue())[1:]] == [
-        "00:00:12|● g1|STARTUP|app-1|2.0 s|0 -> 2 members|ID",
-        "00:00:23|● g2|MEMBER_JOINED|app-1|2.0 s|3 -> 2 members|ID|up to 133 records read twice, lag +1,350",
+        "00:00:12|● g1|STARTUP|app-1|2.0 s|members 0 -> 2|ID",
+        "00:00:23|● g2|MEMBER_JOINED|app-1|2.0 s|members 3 -> 2|ID|up to 133 records read twice, lag +1,350",
         "00:00:20|▲ 6 groups|6 groups moved to another broker (broker 1)|COORDINATOR_MOVED|ID|g0, g1, g2, g3 and 2 more",
-        "00:00:23|● g2|COORDINATOR_MOVED|broker 1|2.0 s|3 -> 2 members|ID|(corrected)",
+        "00:00:23|● g2|COORDINATOR_MOVED|broker 1|2.0 s|members 3 -> 2|ID|(corrected)",
         "00:00:20|▲ other|other moved to another broker (broker 1)|COORDINATOR_MOVED|ID|The group moved from broker 1 to broker 2.",
     ]
 
@@ -174,10 +174,10 @@ def test_a_terminal_keeps_provisional_rows_below_the_final_ones(lakehouse):
     assert [re.sub(r"\br[0-9a-f]{11}$", "ID", re.sub(r" {2,}", "|", line)) for line in shown] == [
         re.sub(r" {2,}", "|", HEADING),
         "00:00:00|▲ payments|app-2 missed the session timeout|SESSION_TIMEOUT|f5c774eb291c|It went silent.",
-        "00:00:07|● payments|SESSION_TIMEOUT|app-1|2.0 s|3 -> 2 members|ID",
-        "00:01:02|● payments|MEMBER_JOINED|-|2.0 s|? -> ? members|ID",
+        "00:00:07|● payments|SESSION_TIMEOUT|app-1|2.0 s|members 3 -> 2|ID",
+        "00:01:02|● payments|MEMBER_JOINED|-|2.0 s|members ? -> ?|ID",
         "… 5 older provisional rebalances",
-        *(f"00:01:02|○ g{n}|MEMBER_JOINED|-|2.0 s|? -> ? members|(may change: its last lines not read yet)" for n in range(5, 9)),
+        *(f"00:01:02|○ g{n}|MEMBER_JOINED|-|2.0 s|members ? -> ?|(may change: its last lines not read yet)" for n in range(5, 9)),
     ]
 
 

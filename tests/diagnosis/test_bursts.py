@@ -315,4 +315,4 @@ def test_a_storm_tells_for_whom_its_rebalances_waited():
             story.at(7_000 * generation + 3_000).log(kinds.MEMBER_FAILED, member_id=members[generation - 1])
         story.log_stabilized(generation + 1, members=2).log_assignment(generation + 1, leader="a-1", members=2)
     told = finding(story.at(300_000).rows(), "REBALANCE_STORM")
-    assert "SESSION_TIMEOUT (6)" in told["message"]
+    assert " caused all of them: SESSION_TIMEOUT (6)" in told["message"], "they began with a join"

@@ -16,6 +16,7 @@ from typing import Final
 
 from coordinator_model import events as e
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED
+from coordinator_model.diagnosis.findings import broker_name
 from coordinator_model.diagnosis.incidents import SPAN_MS, removed
 from jobs.answers.duckdb_views import Row
 from jobs.common.text import many, printable
@@ -329,8 +330,3 @@ def _brokers(counted: Counter[str | None]) -> str:
 def _capital(sentence: str) -> str:
     """It begins with "Broker 1", but with the name of a broker as it is."""
     return f"B{sentence[1:]}" if sentence.startswith("broker ") else sentence
-
-
-def broker_name(broker: str) -> str:
-    """A broker in a sentence: most are called broker-1 or kafka-1 anyway. Several, as those that were restarted, are counted."""
-    return f"{broker.count(', ') + 1} brokers" if ", " in broker else broker if broker[:1].isalpha() else f"broker {broker}"

@@ -15,10 +15,11 @@ from operator import attrgetter, itemgetter
 from typing import Final
 
 from coordinator_model.diagnosis.catalogue import AFTER_A_MOVE, COORDINATOR_MOVED, WHEN_HELD_UP
+from coordinator_model.diagnosis.findings import broker_name
 from coordinator_model.diagnosis.incidents import SLOW_MS, removed, session_advice
 from jobs.answers.duckdb_views import QuestionReader, Row
 from jobs.answers.incidents.bills import LONG_MS, Bill, RebalanceTimes, bill_of, span_of
-from jobs.answers.incidents.outages import HELD_UP, RESTARTED, SHUT_DOWN, Departure, Departures, Outage, broker_name, outages, restarts
+from jobs.answers.incidents.outages import HELD_UP, RESTARTED, SHUT_DOWN, Departure, Departures, Outage, outages, restarts
 from jobs.common.places import own_query
 from jobs.common.text import many, printable
 from jobs.common.times import EPOCH, LATEST_MS, duration, epoch_ms, instant

@@ -146,8 +146,8 @@ def test_a_static_member_that_does_not_come_back_did_not_stop_by_accident():
     assert codes(story) == [("STATIC_MEMBER_AWAY", "a-1")]
     assert details(story) == [{"away_ms": 44_500, "came_back": None, "instance_id": "i-1", "partitions": 2}]
     (advice,) = told(story.rows(), "findings", "advice")[0]
-    assert "raise the session timeout above the time that it takes, more than 44.5 s: consumer.session.timeout.ms" in advice
-    assert "its session ended after 44.5 s, before it came back. Partitions" in told(story.rows(), "findings", "message")[0][0]
+    assert "raise the session timeout above the time that it takes, more than 45 s: consumer.session.timeout.ms" in advice
+    assert "It was not back when its session ended, 44.5 s later. Partitions" in told(story.rows(), "findings", "message")[0][0]
 
 
 def test_a_static_member_that_leaves_amid_a_revocation_has_given_the_partitions_up():
