@@ -11,10 +11,12 @@ A bad day has hundreds of findings and a handful of incidents. Three rules fold 
 from __future__ import annotations
 
 import json
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Final, NamedTuple, cast
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
@@ -84,12 +86,11 @@ class AttentionEntry:
 
         A session that ended is as grave as its client was silent until it was refused, if it was.
         """
-        silent: dict[str | None, int] = {}
-        for row in self.followed_by if self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code else ():
-            silent[row["member_id"]] = max(silent.get(row["member_id"], 0), row["details"].get("silent_ms") or 0)
+        is_session = self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code
+        silent = [max((one["details"].get("silent_ms") or 0 for one in rows if is_session), default=0) for rows in self._refused]
         own = [row["details"].get(FIGURES.get(row["code"])) or 0 for row in self.findings]
         waits = [row["details"].get("join_ms") or 0 for row in self.findings]
-        return [(wait, max(figure, silent.get(row["member_id"], 0))) for wait, figure, row in zip(waits, own, self.findings, strict=True)]
+        return [(wait, max(figure, later)) for wait, figure, later in zip(waits, own, silent, strict=True)]
 
     @property
     def code(self) -> str:
@@ -181,23 +182,33 @@ class AttentionEntry:
         def grave(row: Row) -> tuple[int, bool]:
             return row["details"].get("silent_ms") or 0, row in zombies
 
-        members = self.members
-        followed = defaultdict(list)  # each refusal, by its member or by a client whose member is not known
-        for row in self.followed_by:
-            followed[row["member_id"] if row["member_id"] in members else row["client_id"]].append(row)
-        times = [(row["member_id"], row["occurred_at"]) for row in self.findings]
         cases: dict[tuple[bool, bool], list[Row]] = {}
-        for row in (own, *(row for row in self.findings if row is not own)):
-            # What follows the next end of its session tells of that one: in the consumer protocol a client keeps its member id.
-            until = min((at for name, at in times if name == row["member_id"] and at > row["occurred_at"]), default=None)
-            later = followed[row["member_id"]] or followed[row["client_id"]]
-            last = max((one for one in later if until is None or one["occurred_at"] < until), key=grave, default=row)
+        both = [*zip(self.findings, self._refused, strict=True)]
+        for row, later in sorted(both, key=lambda one: one[0] is not own):
+            last = max(later, key=grave, default=row)
             cases.setdefault((last is not row, bool(row["details"].get("leader"))), []).append(last)
         shown = [max(rows, key=grave) for rows in cases.values()]
         first, *rest = map(len, cases.values())
         counts = [f"In {first} of {len(self.findings)} cases: " if rest else "", *(f"In {count} more: " for count in rest)]
         more = [catalogue.BE_IDEMPOTENT] if zombies and not any(row in zombies for row in shown) else []
         return [*(count + row["advice"] for count, row in zip(counts, shown, strict=True)), *more]
+
+    @property
+    def _refused(self) -> list[list[Row]]:
+        """What followed each finding: in the consumer protocol a client keeps its member id, and the next end of its session begins anew.
+
+        What names no member of a finding belongs to that of its client.
+        """
+        members, found = self.members, [(row["occurred_at"], list[Row]()) for row in self.findings]
+        of: dict[tuple[str, str | None], list[tuple[datetime, list[Row]]]] = defaultdict(list)
+        for row, one in zip(self.findings, found, strict=True):
+            for name in ("member_id", "client_id"):
+                of[name, row[name]].append(one)
+        for row in self.followed_by:
+            name = "member_id" if row["member_id"] in members else "client_id"
+            if place := bisect(of[name, row[name]], row["occurred_at"], key=itemgetter(0)):
+                of[name, row[name]][place - 1][1].append(row)
+        return [rows for _, rows in found]
 
     @property
     def _all(self) -> list[Row]:

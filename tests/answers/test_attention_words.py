@@ -182,3 +182,13 @@ def test_a_leader_that_had_to_assign_is_a_case_of_its_own():
     ended = [found(10, member="m-1"), found(50, member="m-2") | {"details": {"leader": True}}]
     entry = AttentionEntry(ended, followed_by=[refused(40, "It froze.", 21_000, "m-1"), refused(65, "It had to assign.", 17_000, "m-2")])
     assert entry.advice == ["In 1 of 2 cases: It froze.", "In 1 more: It had to assign."]
+
+
+def test_a_refusal_tells_of_the_end_of_the_session_before_it_and_of_no_other():
+    """A client of the consumer protocol keeps its member id: it froze, was refused, and was killed later, with another one."""
+    ended = [found(10), found(40, "SESSION_TIMEOUT", "app-2", member="app-2-m"), found(50)]
+    ended = [row | {"message": f"It went silent at {row['occurred_at']:%S}.", "details": {"silent_ms": 12_000}} for row in ended]
+    refused = found(20, "UNKNOWN_MEMBER") | {"advice": "It froze.", "details": {"silent_ms": 22_000}}
+    entry = AttentionEntry(ended, followed_by=[refused])
+    assert entry.advice[0].startswith("In 1 of 3 cases: It froze.")
+    assert dict(words(99).paragraphs(entry))["What"] == "app-1, 06:00:10: It went silent at 10. Also app-2 at 06:00:40."
