@@ -26,6 +26,7 @@ from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, billed, bound, span_of
 from jobs.answers.incidents.rows import by_finding
+from jobs.common.text import printable
 from jobs.common.times import epoch_ms
 
 SEVERITIES: Final = ("ERROR", "WARNING", "INFO")
@@ -182,16 +183,14 @@ class AttentionEntry:
         def grave(row: Row) -> tuple[int, bool]:
             return row["details"].get("silent_ms") or 0, row in zombies
 
-        cases: dict[tuple[bool, bool], list[Row]] = {}
+        cases: dict[tuple[bool, bool], list[tuple[Row, Row]]] = {}  # each end of a session with what tells of it
         both = [*zip(self.findings, self._refused, strict=True)]
         for row, later in sorted(both, key=lambda one: one[0] is not own):
             last = max(later, key=grave, default=row)
-            cases.setdefault((last is not row, bool(row["details"].get("leader"))), []).append(last)
-        shown = [max(rows, key=grave) for rows in cases.values()]
-        first, *rest = map(len, cases.values())
-        counts = [f"In {first} of {len(self.findings)} cases: " if rest else "", *(f"In {count} more: " for count in rest)]
+            cases.setdefault((last is not row, bool(row["details"].get("leader"))), []).append((row, last))
+        shown = [max((last for _, last in rows), key=grave) for rows in cases.values()]
         more = [catalogue.BE_IDEMPOTENT] if zombies and not any(row in zombies for row in shown) else []
-        return [*(count + row["advice"] for count, row in zip(counts, shown, strict=True)), *more]
+        return [*(count + row["advice"] for count, row in zip(_whose([*cases.values()]), shown, strict=True)), *more]
 
     @property
     def _refused(self) -> list[list[Row]]:
@@ -307,6 +306,20 @@ class _Folding:
         least_ms = 0 if within_ms is None else at_ms - within_ms
         before = [known for known in self._known.get((*key_of(row), *name), ()) if least_ms <= known[0] <= at_ms]
         return max(before, key=lambda known: known[0])[1] if before else None
+
+
+def _whose(cases: Sequence[Sequence[tuple[Row, Row]]]) -> list[str]:
+    """What begins the advice of each kind of case: the client, if all of them are its, and all of its; else how many they are."""
+    clients = [{row["client_id"] for row, _ in rows} for rows in cases]
+    named = Counter(name for names in clients for name in names)
+    whose: list[str] = []
+    other = "the other" if len(cases) == 2 else "another"
+    for rows, names in zip(cases, clients, strict=True):
+        later = f"{len(rows)} other cases" if len(rows) > 1 else f"{other} case"
+        count = f"In {later if whose else f'{len(rows)} of {sum(map(len, cases))} cases'}: "
+        name = min(names) if len(names) == 1 else None
+        whose.append(f"{printable(name, 60)}: " if name and named[name] == 1 else count)
+    return whose if len(cases) > 1 else [""]
 
 
 def _asking(row: Row) -> tuple[str | None, ...]:

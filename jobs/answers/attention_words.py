@@ -67,7 +67,7 @@ _MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash 
 _ASIDE: Final = re.compile(r" \((?!now )[^()]*(?:\(\)[^()]*)*\)")
 _PART: Final = re.compile(r"(?<=[.:]) ")
 _ORDER: Final = re.compile(
-    r"(?:.*, )?(?:abort|call|check|commit|find out|get|give|look|make|raise|read|restart|run|set|shorten|stop|tell|use)\b", re.IGNORECASE
+    r"(?:.*, )?(?:abort|call|check|commit|find out|get|give|look|make|raise|read|restart|run|set|shorten|stop|tell|use)(?= )", re.IGNORECASE
 )
 _VALUE: Final = re.compile(r"\babove \d")
 

@@ -58,6 +58,7 @@ def test_of_several_findings_each_client_is_named_with_its_time(second_ms, said)
             "Raise max.poll.interval.ms (now 8 s) above 18.2 s, or poll more often.",
         ),
         ("Wait.", "Wait."),
+        ("check-out-2: It froze. Check its log. call-1: Run it.", "Check its log."),
     ],
 )
 def test_a_row_says_what_to_do_first_and_which_value_to_set_and_no_reasons(advice, change):
@@ -181,7 +182,9 @@ def test_a_leader_that_had_to_assign_is_a_case_of_its_own():
 
     ended = [found(10, member="m-1"), found(50, member="m-2") | {"details": {"leader": True}}]
     entry = AttentionEntry(ended, followed_by=[refused(40, "It froze.", 21_000, "m-1"), refused(65, "It had to assign.", 17_000, "m-2")])
-    assert entry.advice == ["In 1 of 2 cases: It froze.", "In 1 more: It had to assign."]
+    assert entry.advice == ["In 1 of 2 cases: It froze.", "In the other case: It had to assign."]
+    ended[1]["client_id"] = "check-out-2"
+    assert entry.advice == ["app-1: It froze.", "check-out-2: It had to assign."]
 
 
 def test_a_refusal_tells_of_the_end_of_the_session_before_it_and_of_no_other():
@@ -190,5 +193,5 @@ def test_a_refusal_tells_of_the_end_of_the_session_before_it_and_of_no_other():
     ended = [row | {"message": f"It went silent at {row['occurred_at']:%S}.", "details": {"silent_ms": 12_000}} for row in ended]
     refused = found(20, "UNKNOWN_MEMBER") | {"advice": "It froze.", "details": {"silent_ms": 22_000}}
     entry = AttentionEntry(ended, followed_by=[refused])
-    assert entry.advice[0].startswith("In 1 of 3 cases: It froze.")
+    assert entry.advice == ["In 1 of 3 cases: It froze.", "In 2 other cases: Look at it."]
     assert dict(words(99).paragraphs(entry))["What"] == "app-1, 06:00:10: It went silent at 10. Also app-2 at 06:00:40."
