@@ -18,6 +18,7 @@ from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import bound
 from jobs.answers.incidents.outages import CRASHED, HELD_UP, RESTARTED, broker_name
+from jobs.answers.incidents.rows import longest_unheard
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.rebalance_words import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who
@@ -149,17 +150,20 @@ class AttentionWords:
     def settings(self, entries: Iterable[AttentionEntry]) -> list[str]:
         """The settings that were too short, with what they took, a sentence for each group and setting: all that entries say of it."""
         took: dict[tuple[str, str, str], tuple[int, int]] = {}
-        own = (row for entry in entries for row in (entry.findings if entry.incident else (*entry.findings, *entry.followed_by)))
-        for row in own:
-            details, group = row["details"], self.name(row["cluster"], row["group_id"])
-            for of_need, (setting, of_value) in _SETTINGS.get(row["code"], {}).items():
-                value, needed = details.get(of_value, -1), details.get(of_need)
-                value = max(value, default=None) if isinstance(value, list) else value
-                if setting == _SESSION and details.get("removed", "SESSION_TIMEOUT") != "SESSION_TIMEOUT":
-                    continue
-                if value is not None and needed is not None and needed > value:
-                    key = group, setting if of_value in details else _OF_GROUP, _CONDITIONS.get(of_need, "")
-                    took[key] = max(took.get(key, (0, 0)), (needed, value))
+        for entry in entries:
+            # Where no line shows how long a group's members were unheard, the incident's longest time counts, as in its advice.
+            longest = longest_unheard(row for row in entry.findings if row["details"].get("setting")).get("unheard_ms")
+            for row in entry.findings if entry.incident else (*entry.findings, *entry.followed_by):
+                details, group = row["details"], self.name(row["cluster"], row["group_id"])
+                for of_need, (setting, of_value) in _SETTINGS.get(row["code"], {}).items():
+                    own = details.get("setting", setting if of_value in details else "")
+                    value, needed = details.get(of_value, -1), details.get(of_need) or (longest if "setting" in details else None)
+                    value = max(value, default=-1 if "setting" in details else None) if isinstance(value, list) else value
+                    if setting == _SESSION and details.get("removed", "SESSION_TIMEOUT") != "SESSION_TIMEOUT":
+                        continue
+                    if value is not None and needed is not None and needed > value:
+                        key = group, setting if own == setting else _OF_GROUP, _CONDITIONS.get(of_need, "")
+                        took[key] = max(took.get(key, (0, 0)), (needed, value))
         return [
             f"{group}: {setting}{current(value)} above {above(needed)}{condition}"
             for (group, setting, condition), (needed, value) in took.items()

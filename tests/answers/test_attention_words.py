@@ -134,6 +134,11 @@ def test_settings_are_told_with_what_they_took():
     stalled = row("ZOMBIE_COMMIT", "a", session_timeout_ms=7_000, silent_ms=30_000, removed="POLL_TIMEOUT")
     soon = row("UNKNOWN_MEMBER", "b", session_timeout_ms=7_000, silent_ms=6_000)  # something else was the reason
     moved = [row("COORDINATOR_MOVED", "c", session_timeouts_ms=times, unheard_ms=9_929) for times in ([6_000, 8_000], [])]
+    held_up = {"session_timeouts_ms": [6_000], "unheard_ms": None, "setting": "session.timeout.ms"}  # no line shows how long
+    moved[0]["details"]["setting"] = "session.timeout.ms"
+    of_group = held_up | {"session_timeouts_ms": [], "setting": "consumer.session.timeout.ms"}
+    moved += [row("COORDINATOR_MOVED", group, **its) for group, its in (("d", held_up), ("f", of_group))]
+    moved += [row("COORDINATOR_MOVED", "e", session_timeouts_ms=[], unheard_ms=None)]
     entries = [
         AttentionEntry(polls, followed_by=[stalled]),
         AttentionEntry([row("SESSION_TIMEOUT", "b", silent_ms=7_000)], followed_by=[zombie, soon]),
@@ -144,6 +149,8 @@ def test_settings_are_told_with_what_they_took():
         "b: session.timeout.ms (now 7 s) above 21.1 s",
         "b: session.timeout.ms (now 7 s) above 25 s, if that was a restart",
         "c: session.timeout.ms (now 8 s) above 10 s",
+        "d: session.timeout.ms (now 6 s) above 10 s",
+        "f: the group's session timeout above 10 s",
     ]
 
 
