@@ -34,6 +34,7 @@ EXPLAINED: Final = {
     "ADMIN_REMOVED": "an administrator removed a member (kafka-consumer-groups.sh, Admin)",
     "GROUP_CONFIG_CHANGED": "somebody changed a group setting that affects the assignment",
     "SUPERSEDED": "the next rebalance began before this one had ended",
+    "ABANDONED": "no line shows its end: its coordinator moved or restarted, its protocol changed, or lines are missing",
 }
 """Words for rebalances that are not plain."""
 

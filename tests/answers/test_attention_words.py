@@ -166,6 +166,7 @@ def test_a_client_is_named_without_what_tells_nothing_apart():
 
 def test_words_of_a_table_are_explained_in_short():
     assert {"METADATA_CHANGED", "SUBSCRIPTION_CHANGED", "MEMBER_REJOINED", "ADMIN_REMOVED", "REVOCATION_FOLLOW_UP"} < set(EXPLAINED)
+    assert {"SUPERSEDED", "ABANDONED"} < set(EXPLAINED), "outcomes of a rebalance"
     assert all(len(words) < 110 for words in EXPLAINED.values())
 
 
