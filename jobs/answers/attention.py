@@ -31,7 +31,7 @@ from jobs.common.times import epoch_ms
 
 SEVERITIES: Final = ("ERROR", "WARNING", "INFO")
 
-_BURSTS: Final = (catalogue.REBALANCE_STORM.code, catalogue.ROLLING_RESTART.code)
+BURSTS: Final = (catalogue.REBALANCE_STORM.code, catalogue.ROLLING_RESTART.code)
 _REFUSALS: Final = (catalogue.UNKNOWN_MEMBER.code, catalogue.ZOMBIE_COMMIT.code, catalogue.ILLEGAL_GENERATION.code)
 _AFTER_OUTAGES: Final = (*_REFUSALS, catalogue.GROUP_TOO_LARGE.code, catalogue.HEARTBEAT_NEAR_MISS.code)
 """What clients are told, and how their heartbeats fare, while member ids are lost that they have given up, and what passes by itself."""
@@ -166,8 +166,9 @@ class AttentionEntry:
         own = max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0][1], epoch_ms(one[1]["occurred_at"])))[1]
         silences = [row for row in self.followed_by if row["details"].get("silent_ms")]
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
-        if self.incident or own["code"] in _BURSTS or not (silences or zombies):
+        if self.incident or own["code"] in BURSTS or not (silences or zombies):
             begun = {row["advice"]: None for row in self.followed_by if row["code"] == offset_catalogue.OFFSET_RESET.code}
+            own = self.findings[-1] if own["code"] in BURSTS else own  # by then the group may have the other protocol
             return [*filter(None, [(self.incident or own)["advice"], *begun])]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
@@ -261,10 +262,10 @@ class _Folding:
             else:
                 others.append(row)
         for row in others:
-            if row["code"] in _BURSTS:
+            if row["code"] in BURSTS:
                 self._bursts[key_of(row)].append((row, self._put(row, None)))
         for row in others:
-            if row["code"] not in {*_BURSTS, *_REFUSALS}:
+            if row["code"] not in {*BURSTS, *_REFUSALS}:
                 self._incident(row)
         for row in others:
             if row["code"] in _REFUSALS:  # a client that has left sends no member id
@@ -337,14 +338,14 @@ def _is_part(row: Row, burst: Row) -> bool:
 
 def _rebalances(entry: AttentionEntry, times: RebalanceTimes) -> list[Rebalanced]:
     """The rebalances that an entry is about."""
-    if entry.incident is None and entry.code in _BURSTS:
+    if entry.incident is None and entry.code in BURSTS:
         return times.at(entry.findings, max(row["details"].get("span_ms") or 0 for row in entry.findings))
     return times.blamed_on([*entry.findings, *entry.followed_by])
 
 
 def _bill(entry: AttentionEntry, found: Sequence[Rebalanced]) -> Bill:
     """Storms and rolling restarts say what they cost: others may have rebalanced the group meanwhile."""
-    if entry.incident is not None or entry.code not in _BURSTS:
+    if entry.incident is not None or entry.code not in BURSTS:
         return bill_of(found)
     said = [row["details"] for row in entry.findings]
     names = ("total_ms", "unavailable_partition_ms")

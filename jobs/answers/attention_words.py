@@ -13,7 +13,7 @@ from coordinator_model.diagnosis import titles
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
 from coordinator_model.diagnosis.findings import above, current
 from coordinator_model.view.members import client_in
-from jobs.answers.attention import SEVERITIES, AttentionEntry
+from jobs.answers.attention import BURSTS, SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import bound
@@ -194,8 +194,10 @@ class AttentionWords:
         row = entry.gravest
         named = {one["client_id"]: to_second(self.time(one["occurred_at"])) for one in (*entry.findings, row) if one["client_id"]}
         own = named.pop(row["client_id"], None) and f"{printable(row['client_id'], 60)}, "
-        also = some([f"{printable(client, 60)} at {time}" for client, time in named.items()], _NAMED)
-        return f"{own or ''}{to_second(self.time(row['occurred_at']))}: {entry.message}{f' Also {also}.' if also else ''}"
+        also = [f"{printable(client, 60)} at {time}" for client, time in named.items()]
+        again = (one for one in entry.findings if entry.code in BURSTS and one is not row and not one["client_id"])
+        also += [f"at {to_second(self.time(one['occurred_at']))}" for one in again]
+        return f"{own or ''}{to_second(self.time(row['occurred_at']))}: {entry.message}{f' Also {some(also, _NAMED)}.' if also else ''}"
 
     def said(self, one: Said) -> str:
         """When a client says what, and how often."""

@@ -203,3 +203,17 @@ def test_a_refusal_tells_of_the_end_of_the_session_before_it_and_of_no_other():
     entry = AttentionEntry(ended, followed_by=[refused])
     assert entry.advice == ["In 1 of 3 cases: It froze.", "In 2 other cases: Look at it."]
     assert dict(words(99).paragraphs(entry))["What"] == "app-1, 06:00:10: It went silent at 10. Also app-2 at 06:00:40."
+
+
+def test_a_group_that_was_restarted_twice_is_told_when_and_gets_the_advice_of_the_last_time():
+    def restarted(seconds, advice, **details):
+        row = found(seconds, "ROLLING_RESTART", client=None, host=None, member=None)
+        return row | {"advice": advice, "details": {"restarted": ["m-1"], "rebalances": 6, **details}}
+
+    entry = AttentionEntry(
+        [restarted(10, "Of the consumer protocol.", total_ms=17_000), restarted(95, "Of the classic one.", total_ms=13_000)]
+    )
+    assert entry.advice == ["Of the classic one."]
+    assert dict(words(99).paragraphs(entry))["What"] == "06:00:10: It went silent. Also at 06:01:35."
+    partitions = [found(at, "PARTITION_NOT_READ", None, None, None) for at in (10, 20)]  # it names one of them
+    assert dict(words(99).paragraphs(AttentionEntry(partitions)))["What"] == "06:00:20: It went silent."
