@@ -26,7 +26,7 @@ from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, billed, bound, span_of
 from jobs.answers.incidents.rows import by_finding
-from jobs.common.text import printable
+from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms
 
 SEVERITIES: Final = ("ERROR", "WARNING", "INFO")
@@ -141,9 +141,8 @@ class AttentionEntry:
         for client, of_client in hosts.items():
             if len(of_client) == 1 and (client, "") in counted:  # some of its lines do not name the host
                 counted[client, min(of_client)] += counted.pop((client, ""))
-        return [
-            (client or None, host or None, count) for (client, host), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-        ]
+        most = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+        return [(client or None, host or None, count) for (client, host), count in most]
 
     @property
     def members(self) -> set[str]:
@@ -185,8 +184,7 @@ class AttentionEntry:
             return row["details"].get("silent_ms") or 0, row in zombies
 
         cases: dict[tuple[bool, bool], list[tuple[Row, Row]]] = {}  # each end of a session with what tells of it
-        both = [*zip(self.findings, self._refused, strict=True)]
-        for row, later in sorted(both, key=lambda one: one[0] is not own):
+        for row, later in sorted(zip(self.findings, self._refused, strict=True), key=lambda one: one[0] is not own):
             last = max(later, key=grave, default=row)
             cases.setdefault((last is not row, bool(row["details"].get("leader"))), []).append((row, last))
         shown = [max((last for _, last in rows), key=grave) for rows in cases.values()]
@@ -313,13 +311,11 @@ def _whose(cases: Sequence[Sequence[tuple[Row, Row]]]) -> list[str]:
     """What begins the advice of each kind of case: the client, if all of them are its, and all of its; else how many they are."""
     clients = [{row["client_id"] for row, _ in rows} for rows in cases]
     named = Counter(name for names in clients for name in names)
-    whose: list[str] = []
-    other = "the other" if len(cases) == 2 else "another"
-    for rows, names in zip(cases, clients, strict=True):
-        later = f"{len(rows)} other cases" if len(rows) > 1 else f"{other} case"
-        count = f"In {later if whose else f'{len(rows)} of {sum(map(len, cases))} cases'}: "
-        name = min(names) if len(names) == 1 else None
-        whose.append(f"{printable(name, 60)}: " if name and named[name] == 1 else count)
+    whose = [f"In {many(len(rows), 'other case')}: " for rows in cases]
+    whose[0] = f"In {len(cases[0])} of {sum(map(len, cases))} cases: "
+    for place, names in enumerate(clients):
+        if len(names) == 1 and (name := min(names)) and named[name] == 1:
+            whose[place] = f"{printable(name, 60)}: "
     return whose if len(cases) > 1 else [""]
 
 

@@ -160,9 +160,8 @@ class AttentionWords:
                     own = details.get("setting", setting if of_value in details else "")
                     value, needed = details.get(of_value, -1), details.get(of_need) or (longest if "setting" in details else None)
                     value = max(value, default=-1 if "setting" in details else None) if isinstance(value, list) else value
-                    if setting == _SESSION and details.get("removed", "SESSION_TIMEOUT") != "SESSION_TIMEOUT":
-                        continue
-                    if value is not None and needed is not None and needed > value:
+                    is_own = setting != _SESSION or details.get("removed", "SESSION_TIMEOUT") == "SESSION_TIMEOUT"
+                    if is_own and value is not None and needed is not None and needed > value:
                         key = group, setting if own == setting else _OF_GROUP, _CONDITIONS.get(of_need, "")
                         took[key] = max(took.get(key, (0, 0)), (needed, value))
         return [

@@ -190,7 +190,7 @@ def test_a_leader_that_had_to_assign_is_a_case_of_its_own():
 
     ended = [found(10, member="m-1"), found(50, member="m-2") | {"details": {"leader": True}}]
     entry = AttentionEntry(ended, followed_by=[refused(40, "It froze.", 21_000, "m-1"), refused(65, "It had to assign.", 17_000, "m-2")])
-    assert entry.advice == ["In 1 of 2 cases: It froze.", "In the other case: It had to assign."]
+    assert entry.advice == ["In 1 of 2 cases: It froze.", "In 1 other case: It had to assign."]
     ended[1]["client_id"] = "check-out-2"
     assert entry.advice == ["app-1: It froze.", "check-out-2: It had to assign."]
 

@@ -168,11 +168,8 @@ class _View:
     def _header(self, cluster: Row) -> None:
         first_ms, last_ms = epoch_ms(cluster["first_at"]), epoch_ms(cluster["last_at"])
         write(self.console, f"Cluster {printable(cluster['cluster'], 60)}", "bold")
-        span = (
-            f"{instant(first_ms)} to {instant(last_ms)} UTC ({duration(last_ms - first_ms)})"
-            if self.has_times
-            else "unknown: these lines have no times, so durations and rates are unknown, too"
-        )
+        span = f"{instant(first_ms)} to {instant(last_ms)} UTC ({duration(last_ms - first_ms)})"
+        span = span if self.has_times else "unknown: these lines have no times, so durations and rates are unknown, too"
         write(self.console, f"  Time    {span}")
         brokers = [printable(broker, 30) for broker in cluster["brokers"] if broker not in _OTHER_SOURCES]
         others = [_OTHER_SOURCES[broker] for broker in cluster["brokers"] if broker in _OTHER_SOURCES]
