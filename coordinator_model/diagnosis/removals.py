@@ -55,6 +55,8 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
         leave = catalogue.LEAVE_OF_JAVA if client_catalogue.is_java(silence.software) else ""
         stop = catalogue.STATIC_STOP.format(restarted=restarted, leave=leave) if silence.instance_id else catalogue.CALL_CLOSE
+        if text is catalogue.SESSION_TIMEOUT and details.get("away_ms") is not None:  # a value is named already
+            text = text._replace(advice=f"{catalogue.LOOK} {{stop}}")
         details["session_timeout_ms"] = or_none(limit_ms)
     words = {
         "silence": f"for {seconds(silent_ms)}" if silent_ms >= 0 else "within the session timeout",

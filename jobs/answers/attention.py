@@ -11,10 +11,12 @@ A bad day has hundreds of findings and a handful of incidents. Three rules fold 
 from __future__ import annotations
 
 import json
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Final, NamedTuple, cast
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
@@ -24,11 +26,12 @@ from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, billed, bound, span_of
 from jobs.answers.incidents.rows import by_finding
+from jobs.common.text import many, printable
 from jobs.common.times import epoch_ms
 
 SEVERITIES: Final = ("ERROR", "WARNING", "INFO")
 
-_BURSTS: Final = (catalogue.REBALANCE_STORM.code, catalogue.ROLLING_RESTART.code)
+BURSTS: Final = (catalogue.REBALANCE_STORM.code, catalogue.ROLLING_RESTART.code)
 _REFUSALS: Final = (catalogue.UNKNOWN_MEMBER.code, catalogue.ZOMBIE_COMMIT.code, catalogue.ILLEGAL_GENERATION.code)
 _AFTER_OUTAGES: Final = (*_REFUSALS, catalogue.GROUP_TOO_LARGE.code, catalogue.HEARTBEAT_NEAR_MISS.code)
 """What clients are told, and how their heartbeats fare, while member ids are lost that they have given up, and what passes by itself."""
@@ -84,12 +87,11 @@ class AttentionEntry:
 
         A session that ended is as grave as its client was silent until it was refused, if it was.
         """
-        silent: dict[str | None, int] = {}
-        for row in self.followed_by if self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code else ():
-            silent[row["member_id"]] = max(silent.get(row["member_id"], 0), row["details"].get("silent_ms") or 0)
+        is_session = self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code
+        silent = [max((one["details"].get("silent_ms") or 0 for one in rows if is_session), default=0) for rows in self._refused]
         own = [row["details"].get(FIGURES.get(row["code"])) or 0 for row in self.findings]
         waits = [row["details"].get("join_ms") or 0 for row in self.findings]
-        return [(wait, max(figure, silent.get(row["member_id"], 0))) for wait, figure, row in zip(waits, own, self.findings, strict=True)]
+        return [(wait, max(figure, later)) for wait, figure, later in zip(waits, own, silent, strict=True)]
 
     @property
     def code(self) -> str:
@@ -139,9 +141,8 @@ class AttentionEntry:
         for client, of_client in hosts.items():
             if len(of_client) == 1 and (client, "") in counted:  # some of its lines do not name the host
                 counted[client, min(of_client)] += counted.pop((client, ""))
-        return [
-            (client or None, host or None, count) for (client, host), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-        ]
+        most = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+        return [(client or None, host or None, count) for (client, host), count in most]
 
     @property
     def members(self) -> set[str]:
@@ -164,8 +165,9 @@ class AttentionEntry:
         own = max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0][1], epoch_ms(one[1]["occurred_at"])))[1]
         silences = [row for row in self.followed_by if row["details"].get("silent_ms")]
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
-        if self.incident or own["code"] in _BURSTS or not (silences or zombies):
+        if self.incident or own["code"] in BURSTS or not (silences or zombies):
             begun = {row["advice"]: None for row in self.followed_by if row["code"] == offset_catalogue.OFFSET_RESET.code}
+            own = self.findings[-1] if own["code"] in BURSTS else own  # by then the group may have the other protocol
             return [*filter(None, [(self.incident or own)["advice"], *begun])]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
@@ -181,23 +183,30 @@ class AttentionEntry:
         def grave(row: Row) -> tuple[int, bool]:
             return row["details"].get("silent_ms") or 0, row in zombies
 
-        members = self.members
-        followed = defaultdict(list)  # each refusal, by its member or by a client whose member is not known
-        for row in self.followed_by:
-            followed[row["member_id"] if row["member_id"] in members else row["client_id"]].append(row)
-        times = [(row["member_id"], row["occurred_at"]) for row in self.findings]
-        cases: dict[tuple[bool, bool], list[Row]] = {}
-        for row in (own, *(row for row in self.findings if row is not own)):
-            # What follows the next end of its session tells of that one: in the consumer protocol a client keeps its member id.
-            until = min((at for name, at in times if name == row["member_id"] and at > row["occurred_at"]), default=None)
-            later = followed[row["member_id"]] or followed[row["client_id"]]
-            last = max((one for one in later if until is None or one["occurred_at"] < until), key=grave, default=row)
-            cases.setdefault((last is not row, bool(row["details"].get("leader"))), []).append(last)
-        shown = [max(rows, key=grave) for rows in cases.values()]
-        first, *rest = map(len, cases.values())
-        counts = [f"In {first} of {len(self.findings)} cases: " if rest else "", *(f"In {count} more: " for count in rest)]
+        cases: dict[tuple[bool, bool], list[tuple[Row, Row]]] = {}  # each end of a session with what tells of it
+        for row, later in sorted(zip(self.findings, self._refused, strict=True), key=lambda one: one[0] is not own):
+            last = max(later, key=grave, default=row)
+            cases.setdefault((last is not row, bool(row["details"].get("leader"))), []).append((row, last))
+        shown = [max((last for _, last in rows), key=grave) for rows in cases.values()]
         more = [catalogue.BE_IDEMPOTENT] if zombies and not any(row in zombies for row in shown) else []
-        return [*(count + row["advice"] for count, row in zip(counts, shown, strict=True)), *more]
+        return [*(count + row["advice"] for count, row in zip(_whose([*cases.values()]), shown, strict=True)), *more]
+
+    @property
+    def _refused(self) -> list[list[Row]]:
+        """What followed each finding: in the consumer protocol a client keeps its member id, and the next end of its session begins anew.
+
+        What names no member of a finding belongs to that of its client.
+        """
+        members, found = self.members, [(row["occurred_at"], list[Row]()) for row in self.findings]
+        of: dict[tuple[str, str | None], list[tuple[datetime, list[Row]]]] = defaultdict(list)
+        for row, one in zip(self.findings, found, strict=True):
+            for name in ("member_id", "client_id"):
+                of[name, row[name]].append(one)
+        for row in self.followed_by:
+            name = "member_id" if row["member_id"] in members else "client_id"
+            if place := bisect(of[name, row[name]], row["occurred_at"], key=itemgetter(0)):
+                of[name, row[name]][place - 1][1].append(row)
+        return [rows for _, rows in found]
 
     @property
     def _all(self) -> list[Row]:
@@ -251,10 +260,10 @@ class _Folding:
             else:
                 others.append(row)
         for row in others:
-            if row["code"] in _BURSTS:
+            if row["code"] in BURSTS:
                 self._bursts[key_of(row)].append((row, self._put(row, None)))
         for row in others:
-            if row["code"] not in {*_BURSTS, *_REFUSALS}:
+            if row["code"] not in {*BURSTS, *_REFUSALS}:
                 self._incident(row)
         for row in others:
             if row["code"] in _REFUSALS:  # a client that has left sends no member id
@@ -298,6 +307,18 @@ class _Folding:
         return max(before, key=lambda known: known[0])[1] if before else None
 
 
+def _whose(cases: Sequence[Sequence[tuple[Row, Row]]]) -> list[str]:
+    """What begins the advice of each kind of case: the client, if all of them are its, and all of its; else how many they are."""
+    clients = [{row["client_id"] for row, _ in rows} for rows in cases]
+    named = Counter(name for names in clients for name in names)
+    whose = [f"In {many(len(rows), 'other case')}: " for rows in cases]
+    whose[0] = f"In {len(cases[0])} of {sum(map(len, cases))} cases: "
+    for place, names in enumerate(clients):
+        if len(names) == 1 and (name := min(names)) and named[name] == 1:
+            whose[place] = f"{printable(name, 60)}: "
+    return whose if len(cases) > 1 else [""]
+
+
 def _asking(row: Row) -> tuple[str | None, ...]:
     return row["cluster"], row["group_id"], row["code"], row["client_id"], row["client_host"]
 
@@ -313,14 +334,14 @@ def _is_part(row: Row, burst: Row) -> bool:
 
 def _rebalances(entry: AttentionEntry, times: RebalanceTimes) -> list[Rebalanced]:
     """The rebalances that an entry is about."""
-    if entry.incident is None and entry.code in _BURSTS:
+    if entry.incident is None and entry.code in BURSTS:
         return times.at(entry.findings, max(row["details"].get("span_ms") or 0 for row in entry.findings))
     return times.blamed_on([*entry.findings, *entry.followed_by])
 
 
 def _bill(entry: AttentionEntry, found: Sequence[Rebalanced]) -> Bill:
     """Storms and rolling restarts say what they cost: others may have rebalanced the group meanwhile."""
-    if entry.incident is not None or entry.code not in _BURSTS:
+    if entry.incident is not None or entry.code not in BURSTS:
         return bill_of(found)
     said = [row["details"] for row in entry.findings]
     names = ("total_ms", "unavailable_partition_ms")

@@ -13,11 +13,12 @@ from coordinator_model.diagnosis import titles
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
 from coordinator_model.diagnosis.findings import above, broker_name, current
 from coordinator_model.view.members import client_in
-from jobs.answers.attention import SEVERITIES, AttentionEntry
+from jobs.answers.attention import BURSTS, SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import bound
 from jobs.answers.incidents.outages import CRASHED, HELD_UP, RESTARTED
+from jobs.answers.incidents.rows import longest_unheard
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.rebalance_words import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who
@@ -33,6 +34,7 @@ EXPLAINED: Final = {
     "ADMIN_REMOVED": "an administrator removed a member (kafka-consumer-groups.sh, Admin)",
     "GROUP_CONFIG_CHANGED": "somebody changed a group setting that affects the assignment",
     "SUPERSEDED": "the next rebalance began before this one had ended",
+    "ABANDONED": "no line shows its end: its coordinator moved or restarted, its protocol changed, or lines are missing",
 }
 """Words for rebalances that are not plain."""
 
@@ -67,7 +69,7 @@ _MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash 
 _ASIDE: Final = re.compile(r" \((?!now )[^()]*(?:\(\)[^()]*)*\)")
 _PART: Final = re.compile(r"(?<=[.:]) ")
 _ORDER: Final = re.compile(
-    r"(?:.*, )?(?:abort|call|check|commit|find out|get|give|look|make|raise|read|restart|run|set|shorten|stop|tell|use)\b", re.IGNORECASE
+    r"(?:.*, )?(?:abort|call|check|commit|find out|get|give|look|make|raise|read|restart|run|set|shorten|stop|tell|use)(?= )", re.IGNORECASE
 )
 _VALUE: Final = re.compile(r"\babove \d")
 
@@ -149,17 +151,19 @@ class AttentionWords:
     def settings(self, entries: Iterable[AttentionEntry]) -> list[str]:
         """The settings that were too short, with what they took, a sentence for each group and setting: all that entries say of it."""
         took: dict[tuple[str, str, str], tuple[int, int]] = {}
-        own = (row for entry in entries for row in (entry.findings if entry.incident else (*entry.findings, *entry.followed_by)))
-        for row in own:
-            details, group = row["details"], self.name(row["cluster"], row["group_id"])
-            for of_need, (setting, of_value) in _SETTINGS.get(row["code"], {}).items():
-                value, needed = details.get(of_value, -1), details.get(of_need)
-                value = max(value, default=None) if isinstance(value, list) else value
-                if setting == _SESSION and details.get("removed", "SESSION_TIMEOUT") != "SESSION_TIMEOUT":
-                    continue
-                if value is not None and needed is not None and needed > value:
-                    key = group, setting if of_value in details else _OF_GROUP, _CONDITIONS.get(of_need, "")
-                    took[key] = max(took.get(key, (0, 0)), (needed, value))
+        for entry in entries:
+            # Where no line shows how long a group's members were unheard, the incident's longest time counts, as in its advice.
+            longest = longest_unheard(row for row in entry.findings if row["details"].get("setting")).get("unheard_ms")
+            for row in entry.findings if entry.incident else (*entry.findings, *entry.followed_by):
+                details, group = row["details"], self.name(row["cluster"], row["group_id"])
+                for of_need, (setting, of_value) in _SETTINGS.get(row["code"], {}).items():
+                    own = details.get("setting", setting if of_value in details else "")
+                    value, needed = details.get(of_value, -1), details.get(of_need) or (longest if "setting" in details else None)
+                    value = max(value, default=-1 if "setting" in details else None) if isinstance(value, list) else value
+                    is_own = setting != _SESSION or details.get("removed", "SESSION_TIMEOUT") == "SESSION_TIMEOUT"
+                    if is_own and value is not None and needed is not None and needed > value:
+                        key = group, setting if own == setting else _OF_GROUP, _CONDITIONS.get(of_need, "")
+                        took[key] = max(took.get(key, (0, 0)), (needed, value))
         return [
             f"{group}: {setting}{current(value)} above {above(needed)}{condition}"
             for (group, setting, condition), (needed, value) in took.items()
@@ -189,8 +193,10 @@ class AttentionWords:
         row = entry.gravest
         named = {one["client_id"]: to_second(self.time(one["occurred_at"])) for one in (*entry.findings, row) if one["client_id"]}
         own = named.pop(row["client_id"], None) and f"{printable(row['client_id'], 60)}, "
-        also = some([f"{printable(client, 60)} at {time}" for client, time in named.items()], _NAMED)
-        return f"{own or ''}{to_second(self.time(row['occurred_at']))}: {entry.message}{f' Also {also}.' if also else ''}"
+        also = [f"{printable(client, 60)} at {time}" for client, time in named.items()]
+        again = (one for one in entry.findings if entry.code in BURSTS and one is not row and not one["client_id"])
+        also += [f"at {to_second(self.time(one['occurred_at']))}" for one in again]
+        return f"{own or ''}{to_second(self.time(row['occurred_at']))}: {entry.message}{f' Also {some(also, _NAMED)}.' if also else ''}"
 
     def said(self, one: Said) -> str:
         """When a client says what, and how often."""

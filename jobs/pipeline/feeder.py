@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from jobs.common.errors import UserError
 from jobs.common.failures import failure
 from jobs.common.settings import Settings
-from jobs.common.stores import Place, StorePath
+from jobs.common.stores import Place, StorePath, readable
 from jobs.lakehouse.folder import Lakehouse
 from jobs.logs.files import LogFile, discover, left_out_in
 from jobs.logs.spool import SliceReport, Spool, SpoolSettings
@@ -70,7 +73,9 @@ class Feeder:
         self._thread = threading.Thread(target=self._work, name="spool", daemon=True)
         self.files = self._spool.files
         self.slices = 0
-        self.lines = 0
+        # Slices that wait already were read by a run before this one, of which this is the rest.
+        waiting = (pq.read_table(readable(self.files.path(number)), columns=["lines"]) for number in self.files.present())
+        self.lines: int = sum(pc.sum(table["lines"]).as_py() or 0 for table in waiting)
         self.newest: SliceReport | None = None
         self.ended = threading.Event()
         self.error: BaseException | None = None
@@ -142,10 +147,12 @@ class Feeder:
         """Bytes of the log files that were not read yet when the newest slice was cut."""
         return self.newest.bytes_total - self.newest.bytes_read if self.newest else None
 
-    def share_read(self) -> float:
-        """Of the bytes of the log files: what was read so far, before a slice is cut, too."""
-        streams = [*self._spool.streams]
-        return sum(stream.bytes_read() for stream in streams) / max(sum(stream.signature.size for stream in streams if stream.file), 1)
+    def share_read(self) -> float | None:
+        """Of the bytes of the log files: what was read so far, before a slice is cut, too. None: they were not looked at yet."""
+        streams = [stream for stream in self._spool.streams if stream.file]
+        return (
+            sum(stream.bytes_read() for stream in streams) / max(sum(stream.signature.size for stream in streams), 1) if streams else None
+        )
 
     def check(self, log: Path) -> None:
         """Raises the error that ended it. `log`: Spark's, which has more."""

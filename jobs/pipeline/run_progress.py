@@ -21,7 +21,7 @@ class RunProgress(msgspec.Struct, frozen=True):
 
     stage: str  # the stage that the run waits for
     lines: int = 0
-    share: Callable[[], float] | None = None  # of the input's bytes, read by now; None: the input has no end
+    share: Callable[[], float | None] | None = None  # of the input's bytes, read by now; None: the input has no end, or is not open yet
     slices: int = 0  # cut from the input
     tracked: int = 0  # micro-batches of the tracker
     event_ms: int | None = None
@@ -31,9 +31,10 @@ class RunProgress(msgspec.Struct, frozen=True):
 
     def text(self) -> str:
         """One line for a terminal."""
+        share = self.share() if self.share is not None else None
         if not self.lines and not self.tracked:
-            return self.stage if self.share is None else f"{self.stage}  {self.share():.0%} of the input"
-        parts = [self.stage, f"{self.lines:,} lines" + ("" if self.share is None else f" ({self.share():.0%})")]
+            return self.stage if share is None else f"{self.stage}  {share:.0%} of the input"
+        parts = [self.stage, f"{self.lines:,} lines" + ("" if share is None else f" ({share:.0%})")]
         parts += [f"{self.slices} slice{'' if self.slices == 1 else 's'}"] if self.slices else []
         if self.event_ms is not None:
             parts.append(f"at {instant(self.event_ms)[:19]}")
@@ -42,7 +43,9 @@ class RunProgress(msgspec.Struct, frozen=True):
         return "  ".join(parts)
 
 
-def run_progress(stage: str, tally: Tally, *, lines: int = 0, share: Callable[[], float] | None = None, slices: int = 0) -> RunProgress:
+def run_progress(
+    stage: str, tally: Tally, *, lines: int = 0, share: Callable[[], float | None] | None = None, slices: int = 0
+) -> RunProgress:
     """How far the tracker is by its tally, in a run that has cut this much from its input."""
     summaries = tally.summaries()
     return RunProgress(

@@ -111,7 +111,7 @@ def test_what_and_advice_speak_of_the_same_member_and_each_kind_has_its_own(told
         found("SESSION_TIMEOUT", 90, silent_ms=6_002, client="app-3", member="app-3-m") | {"advice": "It was killed."},
     )
     assert entries[0]["message"] == "SESSION_TIMEOUT at 50."
-    assert entries[0]["advice"] == ["In 1 of 3 cases: It froze.", "In 2 more: It was killed."]
+    assert entries[0]["advice"] == ["app-2: It froze.", "In 2 other cases: It was killed."]
     assert "What    app-2, 00:00:50: SESSION_TIMEOUT at 50. Also app-1 at 00:00:10, app-3 at 00:01:30.\n" in shown
 
 

@@ -58,6 +58,7 @@ def test_of_several_findings_each_client_is_named_with_its_time(second_ms, said)
             "Raise max.poll.interval.ms (now 8 s) above 18.2 s, or poll more often.",
         ),
         ("Wait.", "Wait."),
+        ("check-out-2: It froze. Check its log. call-1: Run it.", "Check its log."),
     ],
 )
 def test_a_row_says_what_to_do_first_and_which_value_to_set_and_no_reasons(advice, change):
@@ -133,6 +134,11 @@ def test_settings_are_told_with_what_they_took():
     stalled = row("ZOMBIE_COMMIT", "a", session_timeout_ms=7_000, silent_ms=30_000, removed="POLL_TIMEOUT")
     soon = row("UNKNOWN_MEMBER", "b", session_timeout_ms=7_000, silent_ms=6_000)  # something else was the reason
     moved = [row("COORDINATOR_MOVED", "c", session_timeouts_ms=times, unheard_ms=9_929) for times in ([6_000, 8_000], [])]
+    held_up = {"session_timeouts_ms": [6_000], "unheard_ms": None, "setting": "session.timeout.ms"}  # no line shows how long
+    moved[0]["details"]["setting"] = "session.timeout.ms"
+    of_group = held_up | {"session_timeouts_ms": [], "setting": "consumer.session.timeout.ms"}
+    moved += [row("COORDINATOR_MOVED", group, **its) for group, its in (("d", held_up), ("f", of_group))]
+    moved += [row("COORDINATOR_MOVED", "e", session_timeouts_ms=[], unheard_ms=None)]
     entries = [
         AttentionEntry(polls, followed_by=[stalled]),
         AttentionEntry([row("SESSION_TIMEOUT", "b", silent_ms=7_000)], followed_by=[zombie, soon]),
@@ -143,6 +149,8 @@ def test_settings_are_told_with_what_they_took():
         "b: session.timeout.ms (now 7 s) above 21.1 s",
         "b: session.timeout.ms (now 7 s) above 25 s, if that was a restart",
         "c: session.timeout.ms (now 8 s) above 10 s",
+        "d: session.timeout.ms (now 6 s) above 10 s",
+        "f: the group's session timeout above 10 s",
     ]
 
 
@@ -158,6 +166,7 @@ def test_a_client_is_named_without_what_tells_nothing_apart():
 
 def test_words_of_a_table_are_explained_in_short():
     assert {"METADATA_CHANGED", "SUBSCRIPTION_CHANGED", "MEMBER_REJOINED", "ADMIN_REMOVED", "REVOCATION_FOLLOW_UP"} < set(EXPLAINED)
+    assert {"SUPERSEDED", "ABANDONED"} < set(EXPLAINED), "outcomes of a rebalance"
     assert all(len(words) < 110 for words in EXPLAINED.values())
 
 
@@ -181,4 +190,30 @@ def test_a_leader_that_had_to_assign_is_a_case_of_its_own():
 
     ended = [found(10, member="m-1"), found(50, member="m-2") | {"details": {"leader": True}}]
     entry = AttentionEntry(ended, followed_by=[refused(40, "It froze.", 21_000, "m-1"), refused(65, "It had to assign.", 17_000, "m-2")])
-    assert entry.advice == ["In 1 of 2 cases: It froze.", "In 1 more: It had to assign."]
+    assert entry.advice == ["In 1 of 2 cases: It froze.", "In 1 other case: It had to assign."]
+    ended[1]["client_id"] = "check-out-2"
+    assert entry.advice == ["app-1: It froze.", "check-out-2: It had to assign."]
+
+
+def test_a_refusal_tells_of_the_end_of_the_session_before_it_and_of_no_other():
+    """A client of the consumer protocol keeps its member id: it froze, was refused, and was killed later, with another one."""
+    ended = [found(10), found(40, "SESSION_TIMEOUT", "app-2", member="app-2-m"), found(50)]
+    ended = [row | {"message": f"It went silent at {row['occurred_at']:%S}.", "details": {"silent_ms": 12_000}} for row in ended]
+    refused = found(20, "UNKNOWN_MEMBER") | {"advice": "It froze.", "details": {"silent_ms": 22_000}}
+    entry = AttentionEntry(ended, followed_by=[refused])
+    assert entry.advice == ["In 1 of 3 cases: It froze.", "In 2 other cases: Look at it."]
+    assert dict(words(99).paragraphs(entry))["What"] == "app-1, 06:00:10: It went silent at 10. Also app-2 at 06:00:40."
+
+
+def test_a_group_that_was_restarted_twice_is_told_when_and_gets_the_advice_of_the_last_time():
+    def restarted(seconds, advice, **details):
+        row = found(seconds, "ROLLING_RESTART", client=None, host=None, member=None)
+        return row | {"advice": advice, "details": {"restarted": ["m-1"], "rebalances": 6, **details}}
+
+    entry = AttentionEntry(
+        [restarted(10, "Of the consumer protocol.", total_ms=17_000), restarted(95, "Of the classic one.", total_ms=13_000)]
+    )
+    assert entry.advice == ["Of the classic one."]
+    assert dict(words(99).paragraphs(entry))["What"] == "06:00:10: It went silent. Also at 06:01:35."
+    partitions = [found(at, "PARTITION_NOT_READ", None, None, None) for at in (10, 20)]  # it names one of them
+    assert dict(words(99).paragraphs(AttentionEntry(partitions)))["What"] == "06:00:20: It went silent."

@@ -4,16 +4,19 @@ import io
 import json
 import re
 import shutil
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from rich.console import Console
 
 from jobs.answers import report
-from jobs.answers.incidents.bills import Records
+from jobs.answers.incidents.bills import Rebalanced, Records, RecordsOf
 from jobs.cli.output.report_text import render
+from jobs.common.times import epoch_ms
 from tests.answers.test_attention import EXPIRED, found, of, rebalanced
 from tests.lakehouse.rows import DAY, MEMBER, finding, line, rebalance, stopped, write
 
+DAY_ONE = datetime(2026, 11, 21, tzinfo=timezone.utc)
 FIGURES = ("reread_min", "reread_max", "lag_added", "catch_up_ms")
 
 
@@ -66,6 +69,22 @@ def test_a_report_says_what_an_incident_and_each_rebalance_cost_in_records(lakeh
     assert [written["attention"][0][name] for name in FIGURES] == [0, 133, 1_350, 12_000]
     shutil.rmtree(lakehouse / "rebalance_offsets")
     assert "40.0 s of unowned partition time (sum)\n" in text(lakehouse), "tables of an earlier version"
+
+
+@pytest.mark.parametrize(
+    ("start_ms", "unowned_ms", "told"),
+    [(20, 5, " (1 rebalance unknown)"), (20, None, " (1 rebalance unknown)"), (20, 0, ""), (19, 5, "")],  # the first one ends at 19
+)
+def test_a_rebalance_without_a_row_is_unknown_unless_no_partition_stopped_with_it(start_ms, unowned_ms, told):
+    at = [DAY_ONE + timedelta(milliseconds=ms) for ms in (10, 19)]
+    row = {"cluster": "c", "group_id": "g", "started_at": at[0], "ended_at": at[1], "reread_min": 0, "reread_max": 4, "gaps": False}
+    told_of = RecordsOf([row | {"lag_added": None, "catch_up_ms": None}])
+    first, second = ((epoch_ms(DAY_ONE) + ms for ms in span) for span in ((10, 19), (start_ms, 30)))
+    own = [Rebalanced("c", "g", "r", *first, 9, 9, None), Rebalanced("c", "g", "s", *second, 9, unowned_ms, None)]
+    assert told_of.together(own) == Records(0, 4, told=told)
+    emptied = own[0]._replace(start_ms=own[0].start_ms - 5, end_ms=own[0].start_ms - 5, unavailable_ms=None)
+    assert told_of.together([emptied, own[0]]) == Records(0, 4), "what its last member left unread is told as somebody comes"
+    assert told_of.together(own[1:]) == Records(), "there is no number that it could be missing in"
 
 
 @pytest.mark.slow

@@ -130,21 +130,28 @@ def test_a_healthy_group_has_no_findings_and_no_rebalances(lakehouse):
     assert "Nothing needs attention in 1 group: payments. The lines cover 1 min 30 s and show no trouble." in shown
     assert "The lines cover 30.0 s and show no trouble." in text(lakehouse, since="30s")
     assert "Not judged" not in shown
-    assert "Quiet, Stable (1): payments" in shown
+    assert "Healthy, Stable (1): payments" in shown
 
 
-def test_a_group_that_was_not_judged_is_not_called_quiet(lakehouse):
+def test_a_group_that_was_not_judged_is_not_called_healthy(lakehouse):
     write(lakehouse, line())
     shown = text(lakehouse)
     assert "No problem found, but too little evidence to call it healthy." in shown
     assert "Not judged (1)\n  payments: no line shows its state\n    Next    Get the lines with 'payments' from the server.log" in shown
-    assert "Without a rebalance, state not seen (1): payments" in shown
+    assert "Not judged and no rebalance, state not seen (1): payments" in shown
     assert [group["state"] for group in as_json(lakehouse)["groups"]] == ["UNKNOWN"]
+
+
+def test_a_group_with_a_finding_is_told_apart_from_one_that_could_not_be_judged(lakehouse):
+    write(lakehouse, line(), line("b"), line("b", at=90_000), transition("Stable", 0, 1), finding())
+    shown = text(lakehouse)
+    assert "With findings but no rebalance, Stable (1): payments" in shown
+    assert "Not judged and no rebalance, state not seen (1): b" in shown
 
 
 def test_groups_of_the_new_protocol_are_named_as_such(lakehouse):
     write(lakehouse, line(kind="CONSUMER_GROUP_HEARTBEAT", source="request", error_code=0))
-    assert "Quiet, consumer protocol (1): payments" in text(lakehouse)
+    assert "Healthy, consumer protocol (1): payments" in text(lakehouse)
 
 
 def test_one_group_alone(lakehouse):
@@ -186,7 +193,7 @@ def test_groups_come_by_what_they_cost_and_quiet_ones_share_a_line(lakehouse):
     shown = text(lakehouse)
     table = shown[shown.index("Groups (6)") : shown.index("Rebalances (")]
     assert re.findall(r"^(\w+) +(?:≥|\d|-)", table, re.MULTILINE) == ["a", "c", "b", "unknown"]
-    assert "Without a rebalance, state not seen (2): idle, started" in table
+    assert "Not judged and no rebalance, state not seen (2): idle, started" in table
     assert [row["group_id"] for row in as_json(lakehouse)["groups"]][:4] == ["a", "c", "b", "unknown"]
     shown = text(lakehouse, limit=1)
     assert "… and 3 more groups: --limit 4 shows all" in shown

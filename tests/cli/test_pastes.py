@@ -155,7 +155,7 @@ def test_the_state_in_which_a_member_gets_its_id(explained):
     assert "Nothing needs attention" not in told
     assert "g1: it was Empty with a new member that had its id but had not joined with it yet (c1 11111111)" in told
     assert "(c2 11111111): it is rebalancing when the lines end" in told
-    assert "Empty (1): g1 Without a rebalance, PreparingRebalance (1): g2" in told
+    assert "Empty (1): g1 Not judged and no rebalance, PreparingRebalance (1): g2" in told
 
 
 def test_a_coordinator_that_a_client_cannot_reach(explained):

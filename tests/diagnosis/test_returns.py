@@ -36,6 +36,7 @@ def test_how_long_a_static_member_was_away_is_what_its_session_timeout_needs(evi
     group = back(Group("a", "b", static=True).live(60_000), "b", 5_000, instance="i-b")
     advice = finding(group.live(group.now + 60_000).seen(evidence), "SESSION_TIMEOUT")["advice"]
     assert "It was back 15.1 s after its last heartbeat: if that was a restart, set session.timeout.ms above 15.2 s" in advice
+    assert advice.count("session.timeout.ms") == 1, "one setting, one order"
 
 
 @where_requests_are_seen

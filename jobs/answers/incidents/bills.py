@@ -68,17 +68,26 @@ class RecordsOf:
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         """`rows`: answers to RECORDS."""
         self._of = {_key_of(row): Records.of(row) for row in rows}
+        self._ended = {(cluster, group, end_ms) for cluster, group, _, end_ms in self._of}
 
     def rebalance(self, row: Row) -> Records:
         """Of a row of `rebalances`."""
         return self._of.get(_key_of(row), Records())
 
-    def together(self, keys: Iterable[RebalanceKey]) -> Records:
-        """Of some rebalances. What was read twice is that of those that tell; the lag is known if that of each is."""
-        found = [self._of[key] for key in keys if key in self._of]
+    def together(self, rebalances: Iterable[Rebalanced]) -> Records:
+        """Of some rebalances. What was read twice is that of those that tell; the lag is known if that of each is.
+
+        Nor is it of one without a row, unless no partition stopped with it, or all stopped already with the one that ended as it began.
+        What a group left unread when its last member went, the row of a later one tells.
+        """
+        rows = [(self._of.get((*one[:2], one.start_ms, one.end_ms)), one) for one in sorted(rebalances, key=lambda one: one.start_ms)]
+        found, last = [row for row, _ in rows if row], {one[:2]: one.start_ms for row, one in rows if row}
+        untold = (one for row, one in rows if row is None and (*one[:2], one.start_ms) not in self._ended)
+        unknown = sum(one.start_ms > last.get(one[:2], 0) if one.unavailable_ms is None else one.unavailable_ms > 0 for one in untold)
         if not found:
             return Records()
         telling = [each for each in found if each.reread_max is not None]
+        unknown += len(found) - len(telling)
         lag, catch_up = [each.lag_added for each in found], [each.catch_up_ms for each in found]
         return Records(
             sum(each.reread_min or 0 for each in telling or found),
@@ -86,7 +95,7 @@ class RecordsOf:
             None if None in lag else sum(filter(None, lag)),
             None if None in catch_up else max(filter(None, catch_up), default=0),
             any(each.gaps for each in found),
-            f" ({many(len(found) - len(telling), 'rebalance')} unknown)" if 0 < len(telling) < len(found) else "",
+            f" ({many(unknown, 'rebalance')} unknown)" if telling and unknown else "",
         )
 
 
@@ -164,7 +173,7 @@ class RebalanceTimes:
 
     def records(self, found: Iterable[Rebalanced]) -> Records:
         """What some rebalances cost in records."""
-        return self._records.together((one.cluster, one.group, one.start_ms, one.end_ms) for one in dict.fromkeys(found))
+        return self._records.together(dict.fromkeys(found))
 
 
 def bill_of(found: Sequence[Rebalanced]) -> Bill:

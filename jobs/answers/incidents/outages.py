@@ -221,11 +221,8 @@ class Outage:
         if self.held_up:  # at least these: one that lost no member has no finding
             others = Counter(row["details"].get("from_broker") for row in self.held_up)
             names = sorted({row["group_id"] for row in self.held_up})
-            groups = (
-                f"at least {many(len(names), 'more group' if self.left else 'group')}"
-                if self.left or names[1:]
-                else printable(names[0], 60)
-            )
+            count = f"at least {many(len(names), 'more group' if self.left else 'group')}"
+            groups = count if self.left or names[1:] else printable(names[0], 60)
             crashed = self.departure is not None and not self.departure.is_dated
             parts.append(f"{'It' if crashed and not self.left else _brokers(others)} did not answer {groups} in time")
             if self.departure is not None and not crashed and all(self.departure.was_lost_at(row["occurred_at"]) for row in self.held_up):

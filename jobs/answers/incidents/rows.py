@@ -117,10 +117,13 @@ def _advice(run: Sequence[Outage]) -> str:
     missed = [row for one in run for row in one.findings if row["details"].get("setting")]
     groups, limits = {row["group_id"] for row in missed}, {ms for row in missed for ms in row["details"]["session_timeouts_ms"]}
     whose = f" of the {len(groups)} groups that lost members" if len(groups) > 1 else f" of {printable(min(groups, default=''), 60)}"
-    worst: Row = max(
-        (row["details"] for row in missed), key=lambda of: (of["unheard_ms"] or 0, *of["session_timeouts_ms"][-1:]), default={}
-    )
-    return (("" if run[1:] else remedy) + session_advice(worst, limits, whose)).strip()
+    return (("" if run[1:] else remedy) + session_advice(longest_unheard(missed), limits, whose)).strip()
+
+
+def longest_unheard(missed: Iterable[Row]) -> Row:
+    """Details of the finding whose member was unheard for longest, of findings with `setting`: what all groups would have had to take."""
+    own = (row["details"] for row in missed)
+    return max(own, key=lambda of: (of["unheard_ms"] or 0, *of["session_timeouts_ms"][-1:]), default={})
 
 
 def _evidence(run: Sequence[Outage]) -> Iterator[Row]:

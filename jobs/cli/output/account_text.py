@@ -48,11 +48,8 @@ def write_evidence(lakehouse: Place | QuestionReader) -> None:
     for read in clusters[:_CLUSTERS_SHOWN]:
         brokers = sorted(name for name in read.sources if name != CLIENTS)
         who = ", ".join([*brokers, *([CLIENTS] if CLIENTS in read.sources else [])])
-        span = (
-            f", {read.first:%Y-%m-%d %H:%M:%S} to {read.last:%Y-%m-%d %H:%M:%S} UTC"
-            if read.first and read.last and read.first.year > EPOCH.year
-            else ""
-        )
+        known = read.first and read.last and read.first.year > EPOCH.year
+        span = f", {read.first:%Y-%m-%d %H:%M:%S} to {read.last:%Y-%m-%d %H:%M:%S} UTC" if known else ""
         say(f"Read of cluster {read.cluster}: {many(read.files, 'file')} of {who or 'no broker'}{span}")
         for text in missing(read.sources, read.begins):
             say(f"Missing: {text}")

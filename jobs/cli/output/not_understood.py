@@ -92,10 +92,8 @@ def reasons(source: Path) -> Iterator[str]:
     elif not dated:
         what = "a time, but no date" if clocks else "no date and no time"
         yield f"its lines have {what}: nothing can be said of when, in which order, or how often. So nothing is explained"
-        if clocks:
-            yield f"where you know the day, put it before each line: `sed 's/^/2026-01-31 /' FILE | rebalance explain -`. Else {_NO_TIME}"
-        else:
-            yield _NO_TIME
+        day = "where you know the day, put it before each line: `sed 's/^/2026-01-31 /' FILE | rebalance explain -`. Else "
+        yield (day if clocks else "") + _NO_TIME
     else:
         yield f"its lines are about a group, and none is in words and a layout that are known here. Known are those of {_KNOWN}"
     if spoken:

@@ -168,11 +168,8 @@ class _View:
     def _header(self, cluster: Row) -> None:
         first_ms, last_ms = epoch_ms(cluster["first_at"]), epoch_ms(cluster["last_at"])
         write(self.console, f"Cluster {printable(cluster['cluster'], 60)}", "bold")
-        span = (
-            f"{instant(first_ms)} to {instant(last_ms)} UTC ({duration(last_ms - first_ms)})"
-            if self.has_times
-            else "unknown: these lines have no times, so durations and rates are unknown, too"
-        )
+        span = f"{instant(first_ms)} to {instant(last_ms)} UTC ({duration(last_ms - first_ms)})"
+        span = span if self.has_times else "unknown: these lines have no times, so durations and rates are unknown, too"
         write(self.console, f"  Time    {span}")
         brokers = [printable(broker, 30) for broker in cluster["brokers"] if broker not in _OTHER_SOURCES]
         others = [_OTHER_SOURCES[broker] for broker in cluster["brokers"] if broker in _OTHER_SOURCES]
@@ -237,16 +234,16 @@ class _View:
         return columns
 
     def _quiet(self, quiet: Sequence[Row]) -> None:
-        """Groups without rebalances other than start-ups, in a line for each state. Those that were judged healthy are quiet."""
+        """Groups without rebalances other than start-ups, in a line for each state: the healthy, those with findings, and the others."""
         healthy = set(self.report.judgement.healthy)
+        found = {(entry.gravest["cluster"], group) for entry in self.report.attention for group in entry.groups}
 
-        def kind(row: Row) -> tuple[bool, str]:
-            return key_of(row) not in healthy, _state(row)
+        def kind(row: Row) -> tuple[int, str]:
+            return 0 if key_of(row) in healthy else 1 if key_of(row) in found else 2, _state(row)
 
-        for (_, state), rows in groupby(sorted(quiet, key=lambda row: (kind(row), key_of(row))), key=kind):
-            found = list(rows)
-            names = [self.name(row["cluster"], row["group_id"]) for row in found]
-            what = "Quiet" if key_of(found[0]) in healthy else "Without a rebalance"
+        for (place, state), rows in groupby(sorted(quiet, key=lambda row: (kind(row), key_of(row))), key=kind):
+            names = [self.name(row["cluster"], row["group_id"]) for row in rows]
+            what = ("Healthy", "With findings but no rebalance", "Not judged and no rebalance")[place]
             write(self.console, f"{what}, {'state ' if state == _NOT_SEEN else ''}{state} ({len(names)}): {some(names, _NAMED)}")
 
     def rebalances(self) -> None:

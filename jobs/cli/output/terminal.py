@@ -45,8 +45,6 @@ NO_GROUPS: Final = (
     "The logs mention no consumer group: docs/capture.md says which logs of brokers and clients do. If an application's log does not, name"
     " its folder after the group (clients/<group>/app.log)."
 )
-
-
 NO_LINE: Final = "it has no line of a broker, a client or a record that can be read (docs/capture.md)"
 
 
