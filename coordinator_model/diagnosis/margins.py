@@ -126,13 +126,15 @@ def long_away(g: Emitter, view: ConsumerView, member: ConsumerMember, at_ms: int
         return
     count = len(member.partitions) if member.partitions is not None else None
     text = consumer_catalogue.STATIC_MEMBER_AWAY if came_back else consumer_catalogue.STATIC_MEMBER_GONE
+    # GroupMetadataManager.consumerGroupStaticMemberGroupLeave renews no session.
+    unheard_ms = at_ms - (member.heard_ms if 0 <= member.heard_ms < member.away_ms else member.away_ms)
     words = {
         "away": seconds(away_ms),
-        # GroupMetadataManager.consumerGroupStaticMemberGroupLeave renews no session.
-        "unheard": seconds(at_ms - (member.heard_ms if 0 <= member.heard_ms < member.away_ms else member.away_ms)),
+        "unheard": seconds(unheard_ms),
         "meanwhile": "Nobody read its partitions in the meantime." if count is None else f"Partitions unread in the meantime: {count}.",
     }
     details = {"instance_id": member.instance_id, "away_ms": away_ms, "partitions": count, "came_back": came_back or None}
+    details |= {} if came_back else {"unheard_ms": unheard_ms}
     before = member.epoch if member.epoch >= 0 else view.epoch - 1  # its removal raised the epoch
     emit(g, text, at_ms, member.client(), signs, words, generation=view.epoch if came_back else before, **details)
 

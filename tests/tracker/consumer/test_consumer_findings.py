@@ -144,7 +144,7 @@ def test_a_static_member_that_was_away_for_long_is_reported_when_it_is_back(back
 def test_a_static_member_that_does_not_come_back_did_not_stop_by_accident():
     story = away(alone(instance="i-1"), 20_500).at(65_000).line(kinds.EXPIRED, "a-1").raised(2)
     assert codes(story) == [("STATIC_MEMBER_AWAY", "a-1")]
-    assert details(story) == [{"away_ms": 44_500, "came_back": None, "instance_id": "i-1", "partitions": 2}]
+    assert details(story) == [{"away_ms": 44_500, "came_back": None, "instance_id": "i-1", "partitions": 2, "unheard_ms": 45_001}]
     (advice,) = told(story.rows(), "findings", "advice")[0]
     assert "raise the session timeout above the time that it takes, more than 45 s: consumer.session.timeout.ms" in advice
     assert "It was not back when its session ended, 44.5 s later. Partitions" in told(story.rows(), "findings", "message")[0][0]
