@@ -55,7 +55,7 @@ def test_what_is_done_is_told_and_accounted_for(tmp_path):
     text = said.getvalue()
     assert said.rebalances == 4
     assert re.search(r"^From the end of a rebalance to its first row: [\d.]+ s \(median\), [\d.]+ s at most\.$", text, re.MULTILINE)
-    told = re.findall(r"^\S+  . (\w+) +([\w-]+) +(\S+) +\S+ m?s +(\d -> \d) members", text, re.MULTILINE)
+    told = re.findall(r"^\S+  . (\w+) +([\w-]+) +(\S+) +\S+ m?s +members (\d -> \d)", text, re.MULTILINE)
     assert {group: [tuple(row[1:]) for row in told if row[0] == group and row[1] != "UNKNOWN"] for group in TOLD} == TOLD
     shipped, read, rebalances, findings = re.search(
         r"^([\d,]+) lines shipped, ([\d,]+) read; (\d+) rebal\w+, (\d+) findings", text, re.MULTILINE
