@@ -87,8 +87,8 @@ class AttentionEntry:
 
         A session that ended is as grave as its client was silent until it was refused, if it was.
         """
-        is_session = self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code
-        silent = [max((one["details"].get("silent_ms") or 0 for one in rows if is_session), default=0) for rows in self._refused]
+        refused = self._refused if self.findings[0]["code"] == catalogue.SESSION_TIMEOUT.code else [[]] * len(self.findings)
+        silent = [max((one["details"].get("silent_ms") or 0 for one in rows), default=0) for rows in refused]
         own = [row["details"].get(FIGURES.get(row["code"])) or 0 for row in self.findings]
         waits = [row["details"].get("join_ms") or 0 for row in self.findings]
         return [(wait, max(figure, later)) for wait, figure, later in zip(waits, own, silent, strict=True)]

@@ -153,7 +153,7 @@ class AttentionWords:
         took: dict[tuple[str, str, str], tuple[int, int]] = {}
         for entry in entries:
             # Where no line shows how long a group's members were unheard, the incident's longest time counts, as in its advice.
-            longest = longest_unheard(row for row in entry.findings if row["details"].get("setting")).get("unheard_ms")
+            longest = longest_unheard(entry.findings).get("unheard_ms")
             for row in entry.findings if entry.incident else (*entry.findings, *entry.followed_by):
                 details, group = row["details"], self.name(row["cluster"], row["group_id"])
                 for of_need, (setting, of_value) in _SETTINGS.get(row["code"], {}).items():

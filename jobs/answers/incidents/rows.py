@@ -120,9 +120,9 @@ def _advice(run: Sequence[Outage]) -> str:
     return (("" if run[1:] else remedy) + session_advice(longest_unheard(missed), limits, whose)).strip()
 
 
-def longest_unheard(missed: Iterable[Row]) -> Row:
-    """Details of the finding whose member was unheard for longest, of findings with `setting`: what all groups would have had to take."""
-    own = (row["details"] for row in missed)
+def longest_unheard(findings: Iterable[Row]) -> Row:
+    """Details of the finding whose member was unheard for longest, of those with `setting`: what all groups would have had to take."""
+    own = (row["details"] for row in findings if row["details"].get("setting"))
     return max(own, key=lambda of: (of["unheard_ms"] or 0, *of["session_timeouts_ms"][-1:]), default={})
 
 
