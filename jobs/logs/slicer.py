@@ -79,8 +79,7 @@ class Slicer:
 
     def scan(self) -> None:
         """Finds logs that are new, grown or moved."""
-        self.moved = False
-        self._left_open = 0
+        self.moved, self._left_open = False, 0
         self._steps = clock_steps.known(self.streams)
         found: dict[LogFile, tuple[Signature, bytes]] = {}
         unread: dict[Path, str] = {}
@@ -110,8 +109,10 @@ class Slicer:
         for file in sorted(found, key=lambda file: (-len(found[file][1]), file.origin not in origins, file)):
             signature, head = found[file]
             alike = present.setdefault((file.cluster, file.broker, head[:TINY_HEAD]), [])
-            if any(same_log(file, head, *other) for other in alike):
+            same = next((same for other in alike if (same := same_log(file, head, *other)) is not False), False)
+            if same is not False:
                 self.duplicates.append(file)
+                self.moved |= same is None
                 continue
             alike.append((file, head))
             streams = self._match(file, head, absent)

@@ -135,8 +135,10 @@ class Stream(StoredStream, eq=False):
         """Remembers what stands before the place that was reached, if the file is open and lies there as it is."""
         if self.reader is None or self.tail.is_at(self.reader.mark.offset):
             return
-        if isinstance(source := self.reader.buffer.source, PlainBytes) and self.fingerprint.fits(source.head()):
-            self.tail = self.tail.at(source, self.reader.mark.offset, self.reader.mark.line)
+        if isinstance(source := self.reader.buffer.source, PlainBytes):
+            tail = self.tail.at(source, self.reader.mark.offset, self.reader.mark.line)
+            if self.fingerprint.fits(source.head()):  # asked last: copytruncate may empty the file at any moment
+                self.tail = tail
 
     def place_in(self, file: LogFile, signature: Signature, head: bytes) -> Step | None:
         """The last place known up to which a file that begins with `head`, as this log does, is what was read. None: it is another log."""
@@ -144,9 +146,10 @@ class Stream(StoredStream, eq=False):
         if self.signature == signature or not self.tail.steps:
             return reached
         with suppress(OSError), open_log(file.path) as log:
-            still_there = log.head().startswith(head)  # it may have been rotated since it was listed
-            if still_there and isinstance(log, PlainBytes) and not self.tail.steps[0].fits(log):
-                return self.tail.common(log)
+            if isinstance(log, PlainBytes) and not self.tail.steps[0].fits(log):
+                common = self.tail.common(log)
+                if log.head().startswith(head):  # asked last: it may have been rotated since it was listed, or be emptied at any moment
+                    return common
         return reached
 
     def ends_at(self, place: Step, file: LogFile) -> Stream:
@@ -228,13 +231,18 @@ def by_fingerprint(streams: Iterable[Stream]) -> dict[int, dict[Fingerprint, lis
     return found
 
 
-def same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool:
-    """Whether two files of a broker, which begin alike, are the same log, the first perhaps a copy that was cut."""
+def same_log(file: LogFile, head: bytes, other: LogFile, other_head: bytes) -> bool | None:
+    """Whether two files of a broker, which begin alike, are the same log, the first perhaps a copy that was cut.
+
+    None: one of them is another log by now, so it was moved between the two looks and found under both names.
+    """
     if not other_head.startswith(head):
         return False
     if len(head) == HEAD_BYTES:
         with suppress(OSError), open_log(file.path) as one, open_log(other.path) as another:
             ours, theirs = first_bytes(one, _BANNER_BYTES), first_bytes(another, _BANNER_BYTES)
+            if not (ours.startswith(head) and theirs.startswith(head)):
+                return None
             return theirs.startswith(ours) or ours.startswith(theirs)
     return len(head) >= SHORT_HEAD or (len(head) >= TINY_HEAD and stem(file.origin) == stem(other.origin))
 

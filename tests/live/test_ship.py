@@ -72,7 +72,7 @@ def test_rotation_under_load(broker, tmp_path):
         before = writer.rotations
         wait_until(lambda: writer.rotations >= before + 10)
         writer.stop()
-        wait_until(shipper.shipped, writer.written)
+        wait_until(lambda: shipper.shipped() >= writer.written)
         output = shipper.end()
     records = read_back(broker.bootstrap, "rotated")
     lines = distinct(records)

@@ -1,6 +1,7 @@
 """Logs that are rotated, compressed, copied or moved while the spool reads them: each line comes once."""
 
 import gzip
+import os
 import shutil
 from itertools import zip_longest
 
@@ -10,7 +11,7 @@ import pytest
 from jobs.logs import spool
 from jobs.logs.spool import Spool, SpoolSettings
 from tests.logs.log_makers import coordinator, write
-from tests.logs.spooling import SMALL_BLOCKS, run
+from tests.logs.spooling import SMALL_BLOCKS, Consumer, run
 
 
 def test_rotated_and_compressed_logs_are_read_on(tmp_path):
@@ -110,6 +111,94 @@ def test_a_log_that_is_emptied_while_it_is_read_and_grows_again_is_read_on_in_it
             write(path, new)
     pairs = zip_longest(texts, (line.decode() for line in old + new))
     assert [pair for pair in pairs if pair[0] != pair[1]][:3] == []
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_log_that_moves_on_between_two_names_of_a_look_is_one_log(tmp_path, follow):
+    """The look finds it under its old name and, a moment later, under its new one."""
+    first, second = tmp_path / "in/b/server.log.1", tmp_path / "in/b/server.log.2"
+    write(first, [coordinator(i) for i in range(100)])
+    consumer, _ = run(tmp_path / "in", tmp_path / "out")
+    write(second, [coordinator(1_000 + i) for i in range(100)])
+    looks = []
+
+    def find(root):
+        for file in spool.discover(root):
+            yield file
+            if not looks and file.path == first:
+                looks.append(1)
+                second.rename(second.with_name("server.log.3"))
+                first.rename(second)
+                write(first, [coordinator(2_000 + i) for i in range(100)])
+
+    s = Spool(tmp_path / "in", tmp_path / "out", settings=SpoolSettings(poll_seconds=0.01, patience_seconds=0.0), find=find)
+    polls = iter(range(6))
+    assert sum(r.lines_read for r in s.slices(follow=follow, stop=lambda: next(polls, None) is None)) == 200
+    consumer.take(tmp_path / "out")
+    assert len({row["text"] for row in consumer.of("line")}) == len(consumer.of("line")) == 300
+
+
+def _copy_half(path):
+    path.with_name("server.log.1").write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _copy(path):
+    shutil.copyfile(path, path.with_name("server.log.1"))
+
+
+def _empty(path):
+    path.write_bytes(b"")
+
+
+def _rename(path):
+    path.rename(path.with_name("server.log.1"))
+
+
+@pytest.mark.parametrize("rotation", [[_rename], [_copy_half, _copy, _empty]])
+def test_rotation_before_any_reading_of_a_file_neither_loses_nor_repeats_a_line(tmp_path, monkeypatch, rotation):
+    """Whatever of the file is read: its beginning, its lines, or what stands before the place that was reached."""
+    pread, numbers, reads = os.pread, [], 0
+
+    def reading(descriptor, size, position):
+        nonlocal reads
+        if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
+            reads += 1
+            if reads >= moment and steps:
+                steps.pop(0)(path)
+                grow(0 if steps else 40)
+        return pread(descriptor, size, position)
+
+    def grow(count):
+        with path.open("ab") as file:
+            for _ in range(count):
+                numbers.append(len(numbers))
+                file.write(coordinator(numbers[-1], f"Stabilized group g generation {numbers[-1]} with 3 members.") + b"\n")
+
+    def stopped():
+        looks.append(1)
+        if len(looks) < 4 and len(steps) in (0, len(rotation)):  # what is written between copying and emptying is lost to anybody
+            grow(40)
+        return len(looks) > 8
+
+    monkeypatch.setattr(os, "pread", reading)
+    moment = 0
+    while moment <= reads:  # as long as the last one came to its moment
+        moment, reads, numbers, looks, told = moment + 1, 0, [], [], []
+        folder = tmp_path / str(moment)
+        path = folder / "in/b/server.log"
+        path.parent.mkdir(parents=True)
+        steps = list(rotation)
+        grow(40)
+        s = Spool(folder / "in", folder / "out", settings=SpoolSettings(poll_seconds=0.001, patience_seconds=0.0))
+        s.troubles.tell = told.append
+        for _ in s.slices(follow=True, stop=stopped):
+            pass
+        consumer = Consumer()
+        consumer.take(folder / "out")
+        found = sorted(int(row["text"].partition("generation ")[2].split()[0]) for row in consumer.of("line"))
+        assert found == numbers, (moment, told)
+        assert not any("cut short" in text for text in told)
+    assert moment > 20
 
 
 def test_a_log_in_whose_place_another_stands_between_the_look_and_the_next_is_not_cut_short(tmp_path):
