@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from operator import itemgetter
 from typing import Final, NamedTuple, cast
 
@@ -65,7 +66,7 @@ class Refusals(NamedTuple):
 
 @dataclass
 class AttentionEntry:
-    """One incident. Rows are findings with parsed details; each list is in the order of time."""
+    """One incident. Rows are findings with parsed details; each list is in the order of time, and complete when anything is asked of it."""
 
     findings: list[Row]
     incident: Row | None = None  # of the table `incidents`
@@ -76,12 +77,12 @@ class AttentionEntry:
     is_grave: bool = False  # what its rebalances cost makes it an error, whatever its findings are
     rebalanced: tuple[datetime, datetime] | None = None  # from the start of the first of its rebalances to the end of the last
 
-    @property
+    @cached_property
     def gravest(self) -> Row:
         """The finding that stands for all: that for which a group waited longest, then that of the greatest figure, then the newest."""
         return max(zip(self.figures, self.findings, strict=True), key=lambda one: (one[0], epoch_ms(one[1]["occurred_at"])))[1]
 
-    @property
+    @cached_property
     def figures(self) -> list[tuple[int, int]]:
         """How grave each finding is: how long a group waited for its member, then its own figure.
 
@@ -120,11 +121,16 @@ class AttentionEntry:
         severities = own if not is_let_in else [max(one, SEVERITIES[1], key=_rank) for one in own]
         return str(min([SEVERITIES[0]] if self.is_grave else severities, key=_rank))
 
-    @property
+    @cached_property
     def groups(self) -> list[str]:
         """Its groups, that of most findings first."""
         counted = Counter(row["group_id"] for row in self._all)
         return sorted(counted, key=lambda name: (-counted[name], name))
+
+    @property
+    def keys(self) -> list[Key]:
+        """Cluster and name of each of its groups."""
+        return [(self.findings[0]["cluster"], group) for group in self.groups]
 
     @property
     def clients(self) -> list[tuple[str | None, str | None, int]]:
@@ -191,7 +197,7 @@ class AttentionEntry:
         more = [catalogue.BE_IDEMPOTENT] if zombies and not any(row in zombies for row in shown) else []
         return [*(count + row["advice"] for count, row in zip(_whose([*cases.values()]), shown, strict=True)), *more]
 
-    @property
+    @cached_property
     def _refused(self) -> list[list[Row]]:
         """What followed each finding: in the consumer protocol a client keeps its member id, and the next end of its session begins anew.
 

@@ -92,7 +92,7 @@ def judged(
     `states`: of each group at the end of the time. `incidents`: all, also of other groups. `times`: the first and the last, by cluster.
     """
     state_of = {key_of(row): row for row in states}
-    told = {(entry.gravest["cluster"], group) for entry in entries for group in entry.groups}
+    told = {key for entry in entries for key in entry.keys}
     ends: dict[Key, datetime] = {(row["cluster"], row["broker"]): row["last_at"] for row in reader.found(own_query("ends"), values)}
     outages = json.dumps([*_outages(incidents)])
     troubles = {key_of(row): row for row in reader.found(own_query("troubles"), {**values, **_PATTERNS, "outages": outages})}

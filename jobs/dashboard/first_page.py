@@ -137,8 +137,8 @@ class Incidents:
     def __init__(self, entries: Sequence[AttentionEntry]) -> None:
         self._of: dict[Key, list[tuple[bool, int, AttentionEntry]]] = {}  # whether a broker did it, and its place
         for place, entry in enumerate(entries):
-            for group in entry.groups:
-                self._of.setdefault((entry.gravest["cluster"], group), []).append((entry.incident is not None, place, entry))
+            for key in entry.keys:
+                self._of.setdefault(key, []).append((entry.incident is not None, place, entry))
 
     @property
     def groups(self) -> list[Key]:

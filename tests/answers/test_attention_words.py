@@ -179,7 +179,7 @@ def test_an_entry_and_the_list_of_settings_ask_for_the_longest_silence():
     entry = AttentionEntry([found(21)], followed_by=told)
     assert entry.advice == ["It needs a session timeout above 25400.", "Make its processing idempotent."]
     assert words(99).settings([entry]) == ["g: the group's session timeout above 25.4 s"]
-    entry.followed_by[:] = [silent(30, "ZOMBIE_COMMIT", 20_400, session_timeout_ms=10_000)]
+    entry = AttentionEntry([found(21)], followed_by=[silent(30, "ZOMBIE_COMMIT", 20_400, session_timeout_ms=10_000)])
     assert entry.advice == ["It needs a session timeout above 20400."]
     assert words(99).settings([entry]) == ["g: session.timeout.ms (now 10 s) above 20.4 s"]
 
@@ -192,6 +192,7 @@ def test_a_leader_that_had_to_assign_is_a_case_of_its_own():
     entry = AttentionEntry(ended, followed_by=[refused(40, "It froze.", 21_000, "m-1"), refused(65, "It had to assign.", 17_000, "m-2")])
     assert entry.advice == ["In 1 of 2 cases: It froze.", "In 1 other case: It had to assign."]
     ended[1]["client_id"] = "check-out-2"
+    entry = AttentionEntry(ended, followed_by=entry.followed_by)
     assert entry.advice == ["app-1: It froze.", "check-out-2: It had to assign."]
 
 

@@ -236,7 +236,7 @@ class _View:
     def _quiet(self, quiet: Sequence[Row]) -> None:
         """Groups without rebalances other than start-ups, in a line for each state: the healthy, those with findings, and the others."""
         healthy = set(self.report.judgement.healthy)
-        found = {(entry.gravest["cluster"], group) for entry in self.report.attention for group in entry.groups}
+        found = {key for entry in self.report.attention for key in entry.keys}
 
         def kind(row: Row) -> tuple[int, str]:
             return 0 if key_of(row) in healthy else 1 if key_of(row) in found else 2, _state(row)

@@ -219,8 +219,7 @@ def _undated(lines: Iterable[bytes]) -> Iterator[bool]:
     """Whether each line is such a one; of a stack trace the first, and none where the line before the trace says the same."""
     head, is_told = b"", False
     for line in lines:
-        is_client = _SIGNS.search(line) is not None and ClientJudge(Mark()).untimed(client_line(line), "")
-        is_trace = _STACK_TRACE.match(line) is not None and not is_client
+        is_trace = _STACK_TRACE.match(line) is not None and not (_SIGNS.search(line) and ClientJudge(Mark()).untimed(client_line(line), ""))
         head, is_told = (head, is_told) if is_trace else (line, False)
         is_one = is_undated(line) and not (is_trace and (is_told or is_consumer_line(client_line(head))))
         is_told = is_told or is_one
