@@ -2,8 +2,9 @@
 --
 -- One row per group that rebalanced in the last 24 hours of the tables (or since `since`), the one that lost most first.
 -- `unavailable_partition_ms` is the unowned partition time (sum): how long each partition had no owner, added up. It needs a request log.
--- `cause` cost most of it; where that is not known, most of the time of rebalances. `errors` counts findings of severity ERROR. Start-ups
--- are left out: the first rebalance of a group that was new or empty is no problem, and `first-join` shows it.
+-- `cause` cost most of it; where that is not known, most of the time of rebalances; else it is the most frequent. `errors` counts
+-- findings of severity ERROR. Start-ups are left out: the first rebalance of a group that was new or empty is no problem, and
+-- `first-join` shows it.
 --
 -- :cluster :since = 24h :until :limit = 10
 
@@ -20,7 +21,7 @@ by_cause AS (
     c.cluster, c.group_id, c.cause,
     row_number() OVER (
       PARTITION BY c.cluster, c.group_id
-      ORDER BY sum(c.unavailable_partition_ms) DESC NULLS LAST, sum(c.total_ms) DESC NULLS LAST, c.cause
+      ORDER BY sum(c.unavailable_partition_ms) DESC NULLS LAST, sum(c.total_ms) DESC NULLS LAST, count(*) DESC, c.cause
     ) AS place
   FROM recent AS c
   GROUP BY c.cluster, c.group_id, c.cause
