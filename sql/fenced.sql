@@ -11,7 +11,7 @@
 WITH static AS (
   SELECT
     e.cluster, e.group_id, e.instance_id, e.kind, e.error_code, e.member_id, e.answer_member_id, e.client_host, e.client_id,
-    e.occurred_at
+    e.occurred_at, e.kind = 'STATIC_MEMBER_REPLACED' OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state = 'RETURNED') AS is_replaced
   FROM group_events AS e
   WHERE e.instance_id <> ''
     AND (:cluster IS NULL OR e.cluster = :cluster)
@@ -38,20 +38,20 @@ SELECT
       WHERE (n.error_code IN (82, 111) OR n.kind = 'INSTANCE_FENCED') AND (n.member_id <> '' OR n.kind = 'JOIN_GROUP')
     ) > 0 THEN 'DISPUTED'
     WHEN max(CASE WHEN n.error_code IN (82, 111) THEN n.occurred_at END)
-      > max(CASE WHEN n.error_code = 0 OR n.kind = 'STATIC_MEMBER_REPLACED' THEN n.occurred_at END) THEN 'STOPPED'
+      > max(CASE WHEN n.error_code = 0 OR n.is_replaced THEN n.occurred_at END) THEN 'STOPPED'
     ELSE 'REJOINED'
   END AS verdict,
   count(*) FILTER (WHERE n.error_code IN (82, 111)) AS refused,
   count(*) FILTER (WHERE n.kind = 'INSTANCE_FENCED') AS fenced_lines,
-  count(*) FILTER (WHERE n.kind = 'STATIC_MEMBER_REPLACED') AS replaced,
+  count(*) FILTER (WHERE n.is_replaced) AS replaced,
   count(DISTINCT nullif(n.member_id, '')) AS members,
   count(DISTINCT nullif(n.client_host, '')) AS hosts,
-  min(CASE WHEN n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED') THEN n.occurred_at END) AS first_at,
-  max(CASE WHEN n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED') THEN n.occurred_at END) AS last_at
+  min(CASE WHEN n.error_code IN (82, 111) OR n.kind = 'INSTANCE_FENCED' OR n.is_replaced THEN n.occurred_at END) AS first_at,
+  max(CASE WHEN n.error_code IN (82, 111) OR n.kind = 'INSTANCE_FENCED' OR n.is_replaced THEN n.occurred_at END) AS last_at
 FROM named AS n
 WHERE (:group IS NULL OR n.owner_group = :group)
   AND n.occurred_at >= :since
 GROUP BY n.cluster, n.owner_group, n.instance_id
-HAVING count(*) FILTER (WHERE n.error_code IN (82, 111) OR n.kind IN ('INSTANCE_FENCED', 'STATIC_MEMBER_REPLACED')) > 0
+HAVING count(*) FILTER (WHERE n.error_code IN (82, 111) OR n.kind = 'INSTANCE_FENCED' OR n.is_replaced) > 0
 ORDER BY verdict, refused DESC, last_at DESC, n.cluster, group_id NULLS LAST, n.instance_id
 LIMIT :limit

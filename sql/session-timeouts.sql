@@ -1,12 +1,13 @@
 -- Whose session ran out, and was it a crash or a pause?
 --
--- One row per expired session, the newest first. A static member whose application did not poll has one too: it does not leave, but falls
--- silent. UNHEARD: the process ran. A request of it waited for its answer when the session ended, or others came after the last one that
--- was accepted, or that one came within half of the session timeout, or the finding COORDINATOR_MOVED names the member. PAUSED: the same
--- process appeared again, under its old member id or on its old connection, so it had only paused (garbage collection, CPU limit,
--- network). REJOINED: a new member with the same client.id appeared (the process restarted, or connected again). GONE: none of these.
--- `back_at` is when it appeared again, which may be before its old session ran out. Only kafka-request.log shows most of UNHEARD, and in
--- a classic group PAUSED. Where no line shows the session timeout, it is taken for 45 s, Kafka's default.
+-- One row per expired session, the newest first. STALLED: a static member whose application did not poll, which does not leave, but falls
+-- silent (POLL_TIMEOUT), or says that it is away for a while (epoch -2) and comes back in the same process. UNHEARD: the process ran. A
+-- request of it waited for its answer when the session ended, or others came after the last one that was accepted, or that one came within
+-- half of the session timeout, or the finding COORDINATOR_MOVED names the member. PAUSED: the same process appeared again, under its old
+-- member id or on its old connection, so it had only paused (garbage collection, CPU limit, network). REJOINED: a new member with the same
+-- client.id appeared (the process restarted, or connected again). GONE: none of these. `back_at` is when it appeared again, which may be
+-- before its old session ran out. Only kafka-request.log shows most of UNHEARD and STALLED, and in a classic group PAUSED. Where no line
+-- shows the session timeout, it is taken for 45 s, Kafka's default.
 --
 -- :cluster :group :client :since :until :limit = 20
 
@@ -77,6 +78,13 @@ paused AS (
   FROM heard AS h
   GROUP BY h.id
 ),
+away AS (
+  SELECT DISTINCT x.id
+  FROM expired AS x
+  JOIN group_events AS e
+    ON e.cluster = x.cluster AND e.group_id = x.group_id AND e.member_id = x.member_id
+      AND e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.generation = -2 AND e.received_at BETWEEN x.heard_at AND x.ended_at
+),
 rejoined AS (
   SELECT x.id, min(a.came_at) AS back_at
   FROM expired AS x
@@ -90,6 +98,7 @@ SELECT
   x.group_id,
   x.ended_at,
   CASE
+    WHEN x.end_kind = 'POLL_TIMEOUT' OR (w.id IS NOT NULL AND p.id IS NOT NULL) THEN 'STALLED'
     WHEN u.id IS NOT NULL THEN 'UNHEARD' WHEN p.id IS NOT NULL THEN 'PAUSED' WHEN r.id IS NOT NULL THEN 'REJOINED' ELSE 'GONE'
   END AS fate,
   x.client_id,
@@ -101,6 +110,7 @@ SELECT
 FROM expired AS x
 LEFT JOIN unheard AS u ON u.id = x.id
 LEFT JOIN paused AS p ON p.id = x.id
+LEFT JOIN away AS w ON w.id = x.id
 LEFT JOIN rejoined AS r ON r.id = x.id
 ORDER BY x.ended_at DESC, x.cluster, x.group_id, x.member_id
 LIMIT :limit

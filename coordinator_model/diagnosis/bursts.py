@@ -275,7 +275,7 @@ def _client(past: PastRebalance) -> tuple[str, str]:
 def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: dict[str, str]) -> None:
     """Members were restarted one after the other: many rebalances with one purpose. `restarted`: their client ids by member id."""
     longest = _longest_restart_ms(burst)
-    words = {"count": len(restarted), "longest": f" A restart took up to {seconds(longest)}." if longest >= 0 else ""}
+    words = {"count": len(restarted), "longest": catalogue.LONGEST_RESTART.format(longest=seconds(longest)) if longest >= 0 else ""}
     # Member ids of the consumer protocol do not begin with the id of the client, also where a group has left that protocol since.
     named = not g.view.consumer_protocol and all(member.startswith(client) for member, client in restarted.items())
     clients = {} if named else {"clients": sorted(client or member for member, client in restarted.items())}

@@ -125,6 +125,7 @@ ROLLING_RESTART: Final = Text(
     "Give every consumer a group.instance.id (static membership), and set session.timeout.ms above the time that a restart takes: a "
     "rolling restart then causes no rebalance.{longest}",
 )
+LONGEST_RESTART: Final = " A restart took up to {longest}."
 REBALANCE_STORM: Final = Text(
     "REBALANCE_STORM",
     "ERROR",
@@ -183,7 +184,7 @@ MODEL_DIVERGENCE: Final = Text(
 )
 COORDINATOR_MOVED: Final = Text("COORDINATOR_MOVED", "WARNING", "{what}{cost}", "{remedy}{session}")
 SESSION_NEEDED: Final = (
-    " To survive this, raise {setting} above {least}: {client} was last heard {unheard} before its coordinator could be reached again."
+    " To survive this, raise {setting} above {least}: {client} was last heard {unheard} before its coordinator could hear it again."
 )
 SESSION_TOO_SHORT: Final = " Raise {setting}: it was too short to survive this."
 AFTER_A_MOVE: Final = "Read the former coordinator's log for that time: it restarted, failed or gave up its partitions."
@@ -269,8 +270,9 @@ COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListene
 
 REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group removed it: lines are missing, or the log starts later."
 REMOVED_FOR_SILENCE: Final = (
-    "The process was silent for {silence}. " + LOOK + " To survive such a pause, raise session.timeout.ms{current} above {least}."
+    "The process was silent for {silence}. " + LOOK + " To survive such a pause, raise session.timeout.ms{current} above {least}.{poll}"
 )
+TOO_LONG_WITHOUT_POLL: Final = " Raise max.poll.interval.ms{current} above that, too: a client that did not poll for so long leaves."
 LEADER_UNHEARD: Final = "The group waited for its assignment, and it sent nothing for {silence}. " + SLOW_ASSIGNOR
 REMOVED_TOO_LATE: Final = {
     silences.PAUSED: "It did not rejoin before the rebalance timeout. " + PAUSE,

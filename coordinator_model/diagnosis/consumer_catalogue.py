@@ -36,8 +36,8 @@ TOPIC_MAY_BE_GONE: Final = (
 """A rebalance of Java's consumer begins with an auto-commit (ConsumerMembershipManager.signalReconciliationStarted, 4.2.0)."""
 STUCK_RECONCILING: Final = Text("STUCK_RECONCILING", "WARNING", "The group waited {waited} for the member: {what}.", "{remedy}")
 GIVES_UP_LATE: Final = (
-    "Partitions move only once their owner has given them up, which it does when it polls. Shorten the work between two polls: the group "
-    "waits for it, up to max.poll.interval.ms{limit}."
+    "Partitions move only once their owner has given them up, which it does when it polls and its rebalance listener has returned. Shorten "
+    "the work between two polls and the listener's: the group waits for both, up to max.poll.interval.ms{limit}."
 )
 ASSIGNMENT_DELAYED: Final = Text(
     "ASSIGNMENT_DELAYED",
@@ -67,6 +67,7 @@ CAME_BACK_AFTER_SILENCE: Final = CAME_BACK + (
     + LOOK
     + "{stalled} To survive such a pause, raise the session timeout above {least}: "
     + _SESSION_SETTING
+    + "{poll}"
 )
 """Remedies of UNKNOWN_MEMBER, by the end of the membership."""
 HEARTBEAT_NEAR_MISS: Final = catalogue.HEARTBEAT_NEAR_MISS._replace(

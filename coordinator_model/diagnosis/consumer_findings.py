@@ -8,7 +8,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents, margins, silences
 from coordinator_model.diagnosis.client_catalogue import settings_of
 from coordinator_model.diagnosis.findings import above, current, emit, first_time, seconds, since
-from coordinator_model.diagnosis.refusals import removal
+from coordinator_model.diagnosis.refusals import poll_limit_too, removal
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.view import reasons
@@ -232,8 +232,10 @@ def _remedy(g: Emitter, view: ConsumerView, gone: ConsumerMember | None, event: 
             "stalled": stalled,
             "type": g.view.group_type,
             "since": since(gone.heard_ms),
+            "poll": poll_limit_too(silent_ms, gone.rebalance_timeout_ms),
         }
-        return consumer_catalogue.CAME_BACK_AFTER_SILENCE.format(**words), {"silent_ms": silent_ms}
+        figures = {"silent_ms": silent_ms, "max_poll_interval_ms": or_none(gone.rebalance_timeout_ms)}
+        return consumer_catalogue.CAME_BACK_AFTER_SILENCE.format(**words), figures
     if gone is None or gone.end_kind not in {reasons.REBALANCE_TIMEOUT, *_LEAVES}:
         return consumer_catalogue.CAME_BACK, {}
     figures = {"rebalance_timeout_ms": or_none(gone.rebalance_timeout_ms)}

@@ -182,10 +182,11 @@ def _report(g: Emitter, incident: Incident) -> None:
 
 
 def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, EndedMembership] | None:
-    """How long before its coordinator could be reached again a member was last heard that was lost, the longest, and which. None: unknown.
+    """How long before its coordinator could hear it again a member was last heard that was lost, the longest, and which. None: unknown.
 
-    It could when another broker had read the group back; else when the client is heard again: it is refused under its old id, or joins
-    under a new one. Joins of several that share a name cannot be told apart, and one that may not join (GROUP_TOO_LARGE) asked before.
+    It could when another broker had read the group back, or the client is heard again: it is refused under its old id, or joins under a
+    new one. If that was too late, a client that comes soon after it had needed the time until then: librdkafka gives its id up by itself.
+    Joins of several that share a name cannot be told apart, and one that may not join (GROUP_TOO_LARGE) asked before.
     Where one broker read the group back that it had before, and no line shows another one, that may have heard them meanwhile.
     """
     if not incident.to_broker and g.view.loaded_ms >= incident.began_ms - SPAN_MS:
@@ -198,10 +199,11 @@ def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, Ende
     for old in ended:
         is_known = old.client_id not in refused and sum(one.client_id == old.client_id for one in ended) == 1
         back = (old.back_ms, *(at_ms for name, at_ms in joins if name == old.client_id)) if is_known else ()
-        reached = [at_ms for at_ms in (incident.moved_ms, *back) if at_ms > old.seen_ms]
-        if reached:
-            found.append((min(reached) - old.seen_ms, old))
-    return max((one for one in found if one[0] > one[1].session_timeout_ms >= 0), key=lambda one: one[0], default=None)
+        reached = min((at_ms for at_ms in (incident.moved_ms, *back) if at_ms > old.seen_ms), default=old.seen_ms)
+        if reached - old.seen_ms > old.session_timeout_ms >= 0:
+            soon = (at_ms for at_ms in back if reached <= at_ms <= reached + HINDSIGHT_MS)
+            found.append((min(soon, default=reached) - old.seen_ms, old))
+    return max(found, key=lambda one: one[0], default=None)
 
 
 def session_advice(details: Mapping[str, Any], limits: Collection[int], whose: str) -> str:

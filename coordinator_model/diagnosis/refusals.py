@@ -192,12 +192,20 @@ def _remedy(g: Emitter, ended: EndedMembership | None) -> str:
     if ended.kind == reasons.SESSION_TIMEOUT and silent_ms is not None:
         why = removals.why_no_assignment(g, ended.at_ms)
         words = {"silence": seconds(silent_ms), "least": above(silent_ms), "current": current(ended.session_timeout_ms), "why": why}
-        words["since"] = since(ended.seen_ms)
+        words |= {"since": since(ended.seen_ms), "poll": poll_limit_too(silent_ms, ended.rebalance_timeout_ms)}
         return (catalogue.LEADER_UNHEARD if ended.assigning else catalogue.REMOVED_FOR_SILENCE).format(**words)
     if ended.kind == reasons.JOIN_TIMEOUT:
         why = silences.why(ended, ended.at_ms - max(ended.rebalance_timeout_ms, 0), ended.back_ms)
         return catalogue.REMOVED_TOO_LATE[why].format(current=limit, since=since(ended.heard_until_ms()))
     return _BY_END.get(ended.kind, catalogue.REMOVED_OTHERWISE).format(current=limit, kind=ended.kind)
+
+
+def poll_limit_too(silent_ms: int, limit_ms: int) -> str:
+    """That a longer session alone would not have helped, after a space: once the process goes on, its client sees that it has not polled.
+
+    Java: AbstractCoordinator.HeartbeatThread looks at the session first, then at the poll timer. librdkafka has a timer for the latter.
+    """
+    return catalogue.TOO_LONG_WITHOUT_POLL.format(current=current(limit_ms)) if 0 <= limit_ms < silent_ms else ""
 
 
 def _silent_ms(ended: EndedMembership) -> int | None:

@@ -21,7 +21,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple, cast
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
-from coordinator_model.diagnosis.findings import FIGURES
+from coordinator_model.diagnosis.findings import FIGURES, seconds
 from coordinator_model.diagnosis.incidents import SPAN_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
@@ -173,8 +173,8 @@ class AttentionEntry:
         zombies = [row for row in self.followed_by if row["code"] == catalogue.ZOMBIE_COMMIT.code]
         if self.incident or own["code"] in BURSTS or not (silences or zombies):
             begun = {row["advice"]: None for row in self.followed_by if row["code"] == offset_catalogue.OFFSET_RESET.code}
-            own = self.findings[-1] if own["code"] in BURSTS else own  # by then the group may have the other protocol
-            return [*filter(None, [(self.incident or own)["advice"], *begun])]
+            advice = self._advice_of_bursts() if own["code"] in BURSTS else own["advice"]
+            return [*filter(None, [self.incident["advice"] if self.incident else advice, *begun])]
         last = (zombies or silences)[-1]
         if own["code"] == catalogue.SESSION_TIMEOUT.code and silences:
             return self._advice_by_case(own, zombies)
@@ -182,6 +182,12 @@ class AttentionEntry:
             return [last["advice"]]
         said_above = " " + catalogue.SEE_ITS_FINDING.format(kind=own["code"])
         return [own["advice"], last["advice"].removesuffix(said_above)] if zombies else [own["advice"]]
+
+    def _advice_of_bursts(self) -> str:
+        """That of the last one, by which the group may have the other protocol, with the longest restart of all."""
+        took = [row["details"].get("longest_restart_ms") or 0 for row in self.findings]
+        said, longest = (catalogue.LONGEST_RESTART.format(longest=seconds(ms)) for ms in (took[-1], max(took)))
+        return cast(str, self.findings[-1]["advice"]).replace(said, longest)
 
     def _advice_by_case(self, own: Row, zombies: list[Row]) -> list[str]:
         """What to change about sessions that ended: of clients that were refused later, of leaders that had to assign, and of others."""

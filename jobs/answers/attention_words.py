@@ -18,7 +18,6 @@ from jobs.answers.client_words import Said
 from jobs.answers.duckdb_views import Row
 from jobs.answers.incidents.bills import bound
 from jobs.answers.incidents.outages import CRASHED, HELD_UP, RESTARTED
-from jobs.answers.incidents.rows import longest_unheard
 from jobs.answers.judgement import Gap, Judgement
 from jobs.answers.rebalance_words import CODE as OPEN_REBALANCE
 from jobs.common.text import many, printable, some, who
@@ -50,12 +49,13 @@ TOO_SHORT: Final = "Settings that were too low"
 
 _SESSION: Final = "session.timeout.ms"
 _POLL: Final = "max.poll.interval.ms"
+_SILENT: Final = [("silent_ms", _SESSION, "session_timeout_ms"), ("silent_ms", _POLL, "max_poll_interval_ms")]
 _SETTINGS: Final = {
-    "POLL_TIMEOUT": {"poll_gap_ms": (_POLL, "max_poll_interval_ms")},
-    "COORDINATOR_MOVED": {"unheard_ms": (_SESSION, "session_timeouts_ms")},
-    "SESSION_TIMEOUT": {"away_ms": (_SESSION, "session_timeout_ms")},
-    "UNKNOWN_MEMBER": {"silent_ms": (_SESSION, "session_timeout_ms"), "sync_ms": (_POLL, "max_poll_interval_ms")},
-    "ZOMBIE_COMMIT": {"silent_ms": (_SESSION, "session_timeout_ms")},
+    "POLL_TIMEOUT": [("poll_gap_ms", _POLL, "max_poll_interval_ms")],
+    "COORDINATOR_MOVED": [("unheard_ms", _SESSION, "session_timeouts_ms")],
+    "SESSION_TIMEOUT": [("away_ms", _SESSION, "session_timeout_ms")],
+    "UNKNOWN_MEMBER": [*_SILENT, ("sync_ms", _POLL, "max_poll_interval_ms")],
+    "ZOMBIE_COMMIT": _SILENT,
 }
 """By the code of a finding: the figure of what it took, the setting that was too short, and the figure of its value."""
 _CONDITIONS: Final = {"away_ms": ", if that was a restart"}
@@ -153,14 +153,16 @@ class AttentionWords:
         took: dict[tuple[str, str, str], tuple[int, int]] = {}
         for entry in entries:
             # Where no line shows how long a group's members were unheard, the incident's longest time counts, as in its advice.
-            longest = longest_unheard(entry.findings).get("unheard_ms")
+            longest = entry.incident["unheard_ms"] if entry.incident else None
+            measured = {row["group_id"] for row in entry.findings if row["details"].get("unheard_ms")}
             for row in entry.findings if entry.incident else (*entry.findings, *entry.followed_by):
                 details, group = row["details"], self.name(row["cluster"], row["group_id"])
-                for of_need, (setting, of_value) in _SETTINGS.get(row["code"], {}).items():
+                for of_need, setting, of_value in _SETTINGS.get(row["code"], ()):
                     own = details.get("setting", setting if of_value in details else "")
-                    value, needed = details.get(of_value, -1), details.get(of_need) or (longest if "setting" in details else None)
+                    value = details.get(of_value, -1 if setting == _SESSION else None)
+                    needed = details.get(of_need) or (longest if "setting" in details and row["group_id"] not in measured else None)
                     value = max(value, default=-1 if "setting" in details else None) if isinstance(value, list) else value
-                    is_own = setting != _SESSION or details.get("removed", "SESSION_TIMEOUT") == "SESSION_TIMEOUT"
+                    is_own = of_need == "sync_ms" or details.get("removed", "SESSION_TIMEOUT") == "SESSION_TIMEOUT"
                     if is_own and value is not None and needed is not None and needed > value:
                         key = group, setting if own == setting else _OF_GROUP, _CONDITIONS.get(of_need, "")
                         took[key] = max(took.get(key, (0, 0)), (needed, value))

@@ -166,6 +166,7 @@ def test_frozen_processes_are_told_from_killed_ones(kept):
     assert fate["parcel-tracker-1"] == fate["fraud-scoring-1"] == "PAUSED"
     assert fate["billing-worker-2"] == fate["geo-enrich-1"] == "GONE"
     assert fate["session-store-3"] == "REJOINED"
+    assert fate["price-feed-3"] == "STALLED"
 
 
 def test_a_rolling_restart_is_one_wave_and_a_crash_loop_is_a_storm(kept):
@@ -220,7 +221,7 @@ def test_every_bill_adds_up_to_all_rebalances_but_start_ups(lakehouse, kept, by)
 def test_a_name_in_use_twice_is_told_from_a_restart(kept):
     verdict = {row["instance_id"]: row["verdict"] for row in asked(kept, "fenced", until="06:15")}
     assert verdict["pos-gateway-1"] == "DISPUTED"
-    assert verdict["session-store-2"] == "REJOINED"
+    assert verdict["session-store-2"] == verdict["telemetry-static-2"] == "REJOINED"
     assert {row["instance_id"]: row["verdict"] for row in asked(kept, "fenced")}["session-store-2"] == "STOPPED"  # librdkafka, by 82
 
 

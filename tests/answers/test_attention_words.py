@@ -144,14 +144,29 @@ def test_settings_are_told_with_what_they_took():
         AttentionEntry([row("SESSION_TIMEOUT", "b", silent_ms=7_000)], followed_by=[zombie, soon]),
         AttentionEntry([row("SESSION_TIMEOUT", "b", away_ms=25_000, session_timeout_ms=7_000)]),
     ]
-    assert words(0).settings([*entries, AttentionEntry(moved)]) == [
+    moved += [row("COORDINATOR_MOVED", "g", **its) for its in (held_up, held_up | {"unheard_ms": 7_400})]  # one line shows it
+    froze = row("UNKNOWN_MEMBER", "h", session_timeout_ms=7_000, max_poll_interval_ms=12_000, silent_ms=21_098, removed="SESSION_TIMEOUT")
+    entries.append(AttentionEntry([row("SESSION_TIMEOUT", "h")], followed_by=[froze]))
+    assert words(0).settings([*entries, AttentionEntry(moved, {"unheard_ms": 9_929})]) == [
         "a: max.poll.interval.ms (now 8 s) above 18.2 s",
         "b: session.timeout.ms (now 7 s) above 21.1 s",
         "b: session.timeout.ms (now 7 s) above 25 s, if that was a restart",
+        "h: session.timeout.ms (now 7 s) above 21.1 s",
+        "h: max.poll.interval.ms (now 12 s) above 21.1 s",
         "c: session.timeout.ms (now 8 s) above 10 s",
         "d: session.timeout.ms (now 6 s) above 10 s",
         "f: the group's session timeout above 10 s",
+        "g: session.timeout.ms (now 6 s) above 7.4 s",
     ]
+
+
+def test_a_restart_took_as_long_as_the_longest_of_all_bursts_of_an_entry():
+    """The group has the other protocol by the last one, which names another setting, and saw shorter ones."""
+    bursts = [
+        found(seconds, "ROLLING_RESTART") | {"advice": f"{text} A restart took up to {took} s.", "details": {"longest_restart_ms": ms}}
+        for seconds, text, took, ms in ((10, "Set one.", 5.3, 5_334), (90, "Set the other.", 3.4, 3_408))
+    ]
+    assert AttentionEntry(bursts).advice == ["Set the other. A restart took up to 5.3 s."]
 
 
 def test_a_client_is_named_without_what_tells_nothing_apart():

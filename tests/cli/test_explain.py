@@ -204,7 +204,7 @@ def test_several_logs_are_explained_as_the_folder_that_has_no_other(capsys, tmp_
     assert json.loads(together)["rebalances"]
     assert known_inputs(tmp_path / "lake") == [folder]
     broker_2, *_ = json.loads(explained(capsys, *folder.glob("broker-2/*.gz"), "--format", "json")[1])["clusters"]
-    assert broker_2["brokers"] == ["broker-2"]
+    assert broker_2["sources"] == ["broker-2"]
     assert explained(capsys, logs[0], "-") == (exit_codes.UNUSABLE, "", ["- is standard input and must be the only path"])
     assert explained(capsys, logs[0], tmp_path / "no")[::2] == (exit_codes.UNUSABLE, [f"no such file or folder: {tmp_path / 'no'}"])
 

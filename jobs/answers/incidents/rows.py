@@ -73,6 +73,7 @@ def _row(run: Sequence[Outage], times: RebalanceTimes) -> Row:
         "groups_held_up": len(held_up),
         "groups_waited": len({group for one in run for group in one.waited}),
         "members_lost": lost,
+        "unheard_ms": _longest_unheard(findings).get("unheard_ms"),
         "rebalances": bill.rebalances,
         "rebalance_ms": bill.total_ms,
         "unavailable_partition_ms": bill.unavailable_partition_ms,
@@ -117,10 +118,10 @@ def _advice(run: Sequence[Outage]) -> str:
     missed = [row for one in run for row in one.findings if row["details"].get("setting")]
     groups, limits = {row["group_id"] for row in missed}, {ms for row in missed for ms in row["details"]["session_timeouts_ms"]}
     whose = f" of the {len(groups)} groups that lost members" if len(groups) > 1 else f" of {printable(min(groups, default=''), 60)}"
-    return (("" if run[1:] else remedy) + session_advice(longest_unheard(missed), limits, whose)).strip()
+    return (("" if run[1:] else remedy) + session_advice(_longest_unheard(missed), limits, whose)).strip()
 
 
-def longest_unheard(findings: Iterable[Row]) -> Row:
+def _longest_unheard(findings: Iterable[Row]) -> Row:
     """Details of the finding whose member was unheard for longest, of those with `setting`: what all groups would have had to take."""
     own = (row["details"] for row in findings if row["details"].get("setting"))
     return max(own, key=lambda of: (of["unheard_ms"] or 0, *of["session_timeouts_ms"][-1:]), default={})

@@ -171,8 +171,8 @@ class _View:
         span = f"{instant(first_ms)} to {instant(last_ms)} UTC ({duration(last_ms - first_ms)})"
         span = span if self.has_times else "unknown: these lines have no times, so durations and rates are unknown, too"
         write(self.console, f"  Time    {span}")
-        brokers = [printable(broker, 30) for broker in cluster["brokers"] if broker not in _OTHER_SOURCES]
-        others = [_OTHER_SOURCES[broker] for broker in cluster["brokers"] if broker in _OTHER_SOURCES]
+        brokers = [printable(broker, 30) for broker in cluster["sources"] if broker not in _OTHER_SOURCES]
+        others = [_OTHER_SOURCES[broker] for broker in cluster["sources"] if broker in _OTHER_SOURCES]
         if brokers:
             write(self.console, f"  Brokers {some(brokers, _NAMED)}")
         if others:
@@ -243,7 +243,7 @@ class _View:
 
         for (place, state), rows in groupby(sorted(quiet, key=lambda row: (kind(row), key_of(row))), key=kind):
             names = [self.name(row["cluster"], row["group_id"]) for row in rows]
-            what = ("Healthy", "With findings but no rebalance", "Not judged and no rebalance")[place]
+            what = ("Healthy and no rebalance", "With findings but no rebalance", "Not judged and no rebalance")[place]
             write(self.console, f"{what}, {'state ' if state == _NOT_SEEN else ''}{state} ({len(names)}): {some(names, _NAMED)}")
 
     def rebalances(self) -> None:

@@ -105,7 +105,7 @@ const deploys = ({ rows }) => table(columns(rows,
 
 /** What was read of each cluster, and what the rest would add. */
 const sources = (data) => [
-  data.clusters.map((each) => h("p", { class: "note" }, h("b", {}, printable(each.cluster, 40)), ` ${instant(each.first_at, 0)} to ${instant(each.last_at, 0)}, ${many(each.brokers.length, "source")}${each.lines ? `: ${count(each.lines.lines_read)} lines read, ${count(each.lines.events)} about groups, ${count(each.lines.quarantined)} unreadable` : ""}`)),
+  data.clusters.map((each) => h("p", { class: "note" }, h("b", {}, printable(each.cluster, 40)), ` ${instant(each.first_at, 0)} to ${instant(each.last_at, 0)}, ${many(each.sources.length, "source")}${each.lines ? `: ${count(each.lines.lines_read)} lines read, ${count(each.lines.events)} about groups, ${count(each.lines.quarantined)} unreadable` : ""}`)),
   data.missing.length ? h("details", {}, h("summary", { class: "note" }, `What was not read, and what it would add (${data.missing.length})`), h("ul", {}, data.missing.map((text) => h("li", {}, text)))) : null];
 
 function verdict(health) {
