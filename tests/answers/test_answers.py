@@ -186,6 +186,7 @@ def test_who_paused_who_came_back_who_is_gone_and_who_was_not_heard(lakehouse):
         finding(at=45_000, code="COORDINATOR_MOVED", details='{"members_lost":["x1","f1"]}'),
         # Static members that did not poll: h says so in its own log; i says that it is away, and comes back with its id. j was closed so.
         gone("h1", "h") | {"end_kind": "POLL_TIMEOUT", "instance_id": "h"},
+        gone("k1", "k") | {"end_kind": "POLL_TIMEOUT"},  # others leave then
         *(gone(f"{client}1", client) for client in "ij"),
         *(line(at=42_000, kind="CONSUMER_GROUP_HEARTBEAT", member_id=f"{m}1", generation=-2, error_code=0, source="request") for m in "ij"),
         line(at=55_000, kind="CONSUMER_GROUP_HEARTBEAT", member_id="i1", generation=0, error_code=0, source="request"),
@@ -351,13 +352,6 @@ def test_a_member_that_comes_back_on_its_connection_may_have_stalled_in_either_p
     write(lakehouse, session(ended_at=DAY + 60_000, client_id="app-1"))
     (found,) = asked(lakehouse, "poll-timeouts")
     assert (found["client_id"], found["sure"], found["away_ms"]) == ("app-1", "LIKELY", 4_000)
-
-
-@pytest.mark.parametrize(("instance_id", "told"), [("i-1", ["STALLED"]), (None, [])])
-def test_the_session_of_a_static_member_whose_application_does_not_poll_runs_out(lakehouse, instance_id, told):
-    """It does not leave, as others do then."""
-    write(lakehouse, session(ended_at=DAY + 5_000, end_kind="POLL_TIMEOUT", instance_id=instance_id), line(at=90_000))
-    assert [row["fate"] for row in asked(lakehouse, "session-timeouts")] == told
 
 
 @pytest.mark.parametrize(("ended", "told"), [(80_000, [("SAID", MEMBER)]), (59_000, [])])

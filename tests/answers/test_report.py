@@ -130,7 +130,7 @@ def test_a_healthy_group_has_no_findings_and_no_rebalances(lakehouse):
     assert "Nothing needs attention in 1 group: payments. The lines cover 1 min 30 s and show no trouble." in shown
     assert "The lines cover 30.0 s and show no trouble." in text(lakehouse, since="30s")
     assert "Not judged" not in shown
-    assert "Healthy, Stable (1): payments" in shown
+    assert "Healthy and no rebalance, Stable (1): payments" in shown
 
 
 def test_a_group_that_was_not_judged_is_not_called_healthy(lakehouse):
@@ -151,7 +151,7 @@ def test_a_group_with_a_finding_is_told_apart_from_one_that_could_not_be_judged(
 
 def test_groups_of_the_new_protocol_are_named_as_such(lakehouse):
     write(lakehouse, line(kind="CONSUMER_GROUP_HEARTBEAT", source="request", error_code=0))
-    assert "Healthy, consumer protocol (1): payments" in text(lakehouse)
+    assert "Healthy and no rebalance, consumer protocol (1): payments" in text(lakehouse)
 
 
 def test_one_group_alone(lakehouse):

@@ -33,7 +33,7 @@ def test_the_session_timeout_that_a_move_would_have_taken_is_told():
 
 
 def test_a_client_that_asks_soon_after_the_coordinator_is_there_had_needed_the_time_until_then():
-    """librdkafka gives its id up by its own timer: with a session up to the coordinator's return it would have come under a new one, too."""
+    """librdkafka gives its id up by its own timer: with a session up to the coordinator's return it would have come under a new one."""
     group = Group("a", "b", "c").live(60_000)
     group.is_at(71_000).moves("broker-2").dies("c").live(76_000).expires("c").comes("c")
     details = json.loads(finding(group.live(150_000).seen(BOTH), "COORDINATOR_MOVED")["details"])
