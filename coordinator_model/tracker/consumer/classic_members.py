@@ -12,7 +12,7 @@ from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
-from coordinator_model.tracker.consumer import causes, episodes, members
+from coordinator_model.tracker.consumer import causes, episodes, members, ownership
 from coordinator_model.tracker.consumer.without_logs import departed
 from coordinator_model.view import reasons, rules
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
@@ -60,6 +60,8 @@ def _joined(g: Emitter, view: ConsumerView, event: Event) -> None:
     episode = view.episode
     if episode is not None and (epoch > member.epoch or member.caught_up < view.frees):
         episode.touch(event.at_ms)
+    if episode is not None and epoch > member.epoch and member.synced:
+        ownership.gives_some_up(view, episode, member)
     view.heard, member.epoch = True, max(member.epoch, epoch)
     members.note_alive(member, event)
     member.classic, member.caught_up = True, view.frees

@@ -307,7 +307,7 @@ def end_if_reconciled(g: Emitter, view: ConsumerView, at_ms: int) -> None:
     lost_lines.find_departed(g, view)
     if not is_shown(view) or any(not is_reconciled(member, view.epoch) for member in view.members.values()):
         return
-    if episode.unowned and any(_may_wait(episode, member) for member in view.members.values()):
+    if any(ownership.may_wait(episode, member) for member in view.members.values()):
         return
     end(view, max(episode.changed_ms, episode.rounds[-1].at_ms), end_seen=True)
 
@@ -339,11 +339,6 @@ def is_alone(view: ConsumerView) -> bool:
 def is_reconciled(member: ConsumerMember, epoch: int) -> bool:
     """Whether a member is known to have the partitions of an epoch. One that is away holds its group in Reconciling."""
     return member.epoch >= epoch and member.told_ms < 0 and member.away_ms < 0 and member.waits <= 0
-
-
-def _may_wait(episode: Episode, member: ConsumerMember) -> bool:
-    """Whether a member may still get partitions that another one gave up: it is told with its next heartbeat."""
-    return member.waits < 0 and any(number > member.caught_up for other, number in episode.freed.items() if other != member.member_id)
 
 
 def _skip(g: Emitter, view: ConsumerView, at_ms: int, changes: list[Change]) -> tuple[int, Ref] | None:

@@ -12,10 +12,25 @@ ACKNOWLEDGED, AWAY = "ACKNOWLEDGED", "AWAY"
 def free(view: ConsumerView, episode: Episode, member: ConsumerMember, partitions: tuple[str, ...], at_ms: int) -> None:
     """Partitions of a member have no owner from now on."""
     if partitions:
-        view.frees += 1
-        episode.freed[member.member_id] = view.frees
+        gives_some_up(view, episode, member)
     for partition in partitions:
         episode.unowned.setdefault(partition, at_ms)
+
+
+def gives_some_up(view: ConsumerView, episode: Episode, member: ConsumerMember) -> None:
+    """Others may get what a member gives up, whichever partitions that are."""
+    view.frees += 1
+    episode.freed[member.member_id] = view.frees
+
+
+def may_wait(episode: Episode, member: ConsumerMember) -> bool:
+    """Whether a member may still get partitions that another one gave up: it is told with its next heartbeat.
+
+    Those that a member of the classic protocol gave up have no names. Who came and has none yet gets some of them.
+    """
+    has_more = episode.unowned or member.partitions == ()
+    freed = (number for other, number in episode.freed.items() if other != member.member_id)
+    return bool(has_more) and member.waits < 0 and any(number > member.caught_up for number in freed)
 
 
 def lost(view: ConsumerView) -> list[ConsumerMember]:
