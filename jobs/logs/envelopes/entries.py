@@ -178,7 +178,7 @@ def entries_of(value: Any, around: Level | None = None, *, inside: bool = False)
     Of objects in each other, the one that has the text is the entry. Labels, and lists of them, are none.
     """
     if isinstance(value, str):
-        if not inside or _says(value):
+        if not inside or _says(value) or value.startswith('{"'):
             yield value, around
     elif isinstance(value, list):
         row = _row(value, [] if around is None else around.columns)

@@ -97,6 +97,7 @@ LOGFMT = b'time=2026-11-22T22:50:35.700Z level=INFO msg="leaving group" group=kg
 @example(line=LOGFMT, names=["bold"])
 @example(line=LOGFMT, names=[QUOTES])
 @example(line=next(line for line in CONSUMERS if line[:1] == b"{"), names=["jq .message", "Datadog, CSV"])
+@example(line=next(line for line in CONSUMERS if b"] Stopped" in line), names=["JSON with a field of its own"])
 def test_a_clients_line_in_anything(line, names):
     assert of_client(wrapped(line, names)) == of_client(line)
 
