@@ -64,6 +64,12 @@ def container_of(line: bytes) -> str:
     return "" if _LEVELS & {word.upper() for word in words} else "/".join(words).removeprefix("pod/")
 
 
+def behind_name(line: bytes) -> bytes:
+    """A line without what says before it who wrote it."""
+    match = _NAMED.match(line)
+    return line if match is None or not container_of(line) else line[match.end() :]
+
+
 class Share(NamedTuple):
     """The lines of a file that are one log: those of a container, or those that no known container wrote (empty)."""
 

@@ -27,7 +27,7 @@ from jobs.logs.envelopes import unwrapped
 from jobs.logs.faults import NO_TIMESTAMP
 from jobs.logs.mark import Mark
 from jobs.logs.survey.block_times import blocks_of
-from jobs.logs.survey.containers import Share, SharedBytes
+from jobs.logs.survey.containers import Share, SharedBytes, behind_name
 from jobs.logs.times import EXACT, LENGTH, looks_like_time
 
 _BLOCK_BYTES: Final = 1 << 20
@@ -217,10 +217,13 @@ def is_undated(line: bytes) -> bool:
 
 def _undated(lines: Iterable[bytes]) -> Iterator[bool]:
     """Whether each line is such a one; of a stack trace the first, and none where the line before the trace says the same."""
-    head, is_told = b"", False
+    head, name, is_told = b"", b"", False
     for line in lines:
-        is_trace = _STACK_TRACE.match(line) is not None and not (_SIGNS.search(line) and ClientJudge(Mark()).untimed(client_line(line), ""))
-        head, is_told = (head, is_told) if is_trace else (line, False)
+        bare = behind_name(line.removeprefix(name))  # some names are known by the time behind them, which a trace has not
+        is_trace = _STACK_TRACE.match(bare) is not None
+        is_trace = is_trace and not (_SIGNS.search(line) and ClientJudge(Mark()).untimed(client_line(line), ""))
+        if not is_trace:
+            head, name, is_told = line, line.removesuffix(bare), False
         is_one = is_undated(line) and not (is_trace and (is_told or is_consumer_line(client_line(head))))
         is_told = is_told or is_one
         yield is_one

@@ -11,6 +11,7 @@ from jobs.logs.content.verdict import is_of_broker, is_of_client
 from jobs.logs.spool import Spool, SpoolSettings
 from jobs.logs.survey.block_times import blocks_of
 from jobs.logs.survey.containers import Containers, Share, SharedBytes, container_of
+from jobs.logs.survey.views import told_of_undated
 from tests.logs.log_makers import coordinator, request, stamp, write
 from tests.logs.spooling import Consumer, run
 from tests.logs.survey.mixing import moved, shuffled
@@ -234,3 +235,21 @@ def test_an_export_of_several_pods_that_lists_its_newest_line_first(tmp_path):
     assert len(rows_of(consumer)) == 120
     assert {fault for _, _, _, _, fault, _ in rows_of(consumer)} == {None}
     assert consumer.counts() == {"all.log": 120}
+
+
+FENCED = (
+    b"The broker rejected this static consumer since another consumer with the same group.instance.id has registered with a different"
+    b" member.id."
+)
+
+
+@pytest.mark.parametrize("name", [b"", b"app-1         | ", b"app-1 main "])
+def test_a_stack_trace_behind_a_name_needs_no_time_of_its_own(tmp_path, name):
+    """docker compose and stern write the name before each line of it, too; stern's is known by the time behind it."""
+    said = (
+        b"[2026-11-21 06:26:45,171] ERROR [Consumer clientId=app-1, groupId=g] fenced (x.Y)",
+        b"org.apache.kafka.common.errors.FencedInstanceIdException: " + FENCED,
+        b"\tat x.Y.run(Y.java:1)",
+    )
+    with open_log(write(tmp_path / "out.txt", [name + line for line in said])) as log:
+        assert told_of_undated(log, alone=True) == ""
