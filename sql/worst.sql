@@ -21,7 +21,7 @@ by_cause AS (
     c.cluster, c.group_id, c.cause,
     row_number() OVER (
       PARTITION BY c.cluster, c.group_id
-      ORDER BY sum(c.unavailable_partition_ms) DESC NULLS LAST, sum(c.total_ms) DESC NULLS LAST, count(*) DESC, c.cause
+      ORDER BY costliest(c.unavailable_partition_ms, c.total_ms, c.cause)
     ) AS place
   FROM recent AS c
   GROUP BY c.cluster, c.group_id, c.cause

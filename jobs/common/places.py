@@ -102,6 +102,7 @@ _SHORT: Final = {
       ELSE 'classic'
     END""",
     r"known_sum\((\S+?)\)": r"CAST(\n    nullif(sum(\1), CASE WHEN count(\1) < count(*) THEN 0 END) AS BIGINT\n  )",
+    r"costliest\((\S+), (\S+), (\S+?)\)": r"sum(\1) DESC NULLS LAST, sum(\2) DESC NULLS LAST, count(*) DESC, \3",
 }
 """What files of sql/ write, and what that is in SQL."""
 
@@ -112,7 +113,7 @@ def sql_text(path: Path) -> str:
     `in_scope(e.occurred_at)`: rows of the cluster, the group and the time that are asked for; `in_scope(e)`: at any time. `application(x)`:
     a client.id without the number, or the hash of a Kubernetes pod, at its end. `group_protocol(e)`: which one a group follows by now.
     `known_sum(x)`: a sum of what is known; null, not 0, where nothing above 0 is known beside what is not (docs/cost.md). `at_least(x, y)`
-    names those sums that are lower bounds.
+    names those sums that are lower bounds. `costliest(unowned, total, cause)`: the order in which causes of rebalances are the main one.
     """
     text = path.read_text(encoding="utf-8")
     for short, sql in _SHORT.items():

@@ -9,7 +9,7 @@ causes AS (
     SELECT cluster, group_id, blamed AS cause,
            row_number() OVER (
                PARTITION BY cluster, group_id
-               ORDER BY sum(unavailable_partition_ms) DESC NULLS LAST, sum(rebalancing_ms) DESC NULLS LAST, count(*) DESC, blamed
+               ORDER BY costliest(unavailable_partition_ms, rebalancing_ms, blamed)
            ) AS place
     FROM own WHERE counts AND NOT startup GROUP BY cluster, group_id, blamed
 ),
