@@ -184,7 +184,8 @@ MODEL_DIVERGENCE: Final = Text(
 )
 COORDINATOR_MOVED: Final = Text("COORDINATOR_MOVED", "WARNING", "{what}{cost}", "{remedy}{session}")
 SESSION_NEEDED: Final = (
-    " To survive this, raise {setting} above {least}: {client} was last heard {unheard} before its coordinator could hear it again."
+    " To survive this, raise {setting} above {least}: {client} sent its last heartbeat {unheard} before its coordinator could hear it "
+    "again."
 )
 SESSION_TOO_SHORT: Final = " Raise {setting}: it was too short to survive this."
 AFTER_A_MOVE: Final = "Read the former coordinator's log for that time: it restarted, failed or gave up its partitions."

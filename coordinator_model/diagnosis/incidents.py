@@ -182,12 +182,13 @@ def _report(g: Emitter, incident: Incident) -> None:
 
 
 def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, EndedMembership] | None:
-    """How long before its coordinator could hear it again a member was last heard that was lost, the longest, and which. None: unknown.
+    """How long before its coordinator could hear it again a lost member sent its last heartbeat, the longest, and which. None: unknown.
 
     It could when another broker had read the group back, or the client is heard again: it is refused under its old id, or joins under a
     new one. If that was too late, a client that comes soon after it had needed the time until then: librdkafka gives its id up by itself.
     Joins of several that share a name cannot be told apart, and one that may not join (GROUP_TOO_LARGE) asked before.
     Where one broker read the group back that it had before, and no line shows another one, that may have heard them meanwhile.
+    A commit prolongs the session at the coordinator, but not that of librdkafka's own timer: so the last heartbeat counts.
     """
     if not incident.to_broker and g.view.loaded_ms >= incident.began_ms - SPAN_MS:
         return None
@@ -202,7 +203,8 @@ def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, Ende
         reached = min((at_ms for at_ms in (incident.moved_ms, *back) if at_ms > old.seen_ms), default=old.seen_ms)
         if reached - old.seen_ms > old.session_timeout_ms >= 0:
             soon = (at_ms for at_ms in back if reached <= at_ms <= reached + HINDSIGHT_MS)
-            found.append((min(soon, default=reached) - old.seen_ms, old))
+            beat_ms = max(old.beat_ms, old.joined_ms) if old.beat_ms >= 0 else old.seen_ms
+            found.append((min(soon, default=reached) - beat_ms, old))
     return max(found, key=lambda one: one[0], default=None)
 
 

@@ -28,7 +28,7 @@ def test_the_session_timeout_that_a_move_would_have_taken_is_told():
     told = finding(rows, "COORDINATOR_MOVED")
     unheard_ms = json.loads(told["details"])["unheard_ms"]
     assert 11_000 < unheard_ms < 14_000
-    assert f" raise session.timeout.ms (now 10 s) above {above(unheard_ms)}: c was last heard " in told["advice"]
+    assert f" raise session.timeout.ms (now 10 s) above {above(unheard_ms)}: c sent its last heartbeat " in told["advice"]
     assert told["advice"].endswith(" before its coordinator could hear it again.")
 
 
@@ -39,6 +39,17 @@ def test_a_client_that_asks_soon_after_the_coordinator_is_there_had_needed_the_t
     details = json.loads(finding(group.live(150_000).seen(BOTH), "COORDINATOR_MOVED")["details"])
     assert details["unheard_client"] == "c"
     assert 76_000 - 60_000 < details["unheard_ms"] < 76_000 - 57_000  # 4 s less until the coordinator was there
+
+
+def test_a_commit_does_not_count_as_the_last_sign_of_a_client():
+    """librdkafka's own session timer begins with the last heartbeat, whatever the coordinator takes as a sign of life."""
+
+    def unheard_ms(*, commits):
+        group = Group("a", "b", "c").live(60_000).is_at(60_400)
+        group = (group.commits("c") if commits else group).is_at(71_000).moves("broker-2", 2_000).dies("c").live(83_100).expires("c")
+        return json.loads(finding(group.comes("c").live(150_000).seen(BOTH), "COORDINATOR_MOVED")["details"])["unheard_ms"]
+
+    assert unheard_ms(commits=True) == unheard_ms(commits=False)
 
 
 def test_a_member_whose_poll_timeout_expired_meanwhile_did_not_miss_its_session_timeout():
