@@ -307,7 +307,7 @@ def end_if_reconciled(g: Emitter, view: ConsumerView, at_ms: int) -> None:
     lost_lines.find_departed(g, view)
     if not is_shown(view) or any(not is_reconciled(member, view.epoch) for member in view.members.values()):
         return
-    if any(ownership.may_wait(episode, member) for member in view.members.values()):
+    if any(ownership.may_wait(view, episode, member) for member in view.members.values()):
         return
     end(view, max(episode.changed_ms, episode.rounds[-1].at_ms), end_seen=True)
 

@@ -23,14 +23,14 @@ def gives_some_up(view: ConsumerView, episode: Episode, member: ConsumerMember) 
     episode.freed[member.member_id] = view.frees
 
 
-def may_wait(episode: Episode, member: ConsumerMember) -> bool:
+def may_wait(view: ConsumerView, episode: Episode, member: ConsumerMember) -> bool:
     """Whether a member may still get partitions that another one gave up: it is told with its next heartbeat.
 
     Those that a member of the classic protocol gave up have no names. Who came and has none yet gets some of them.
     """
-    has_more = episode.unowned or member.partitions == ()
-    freed = (number for other, number in episode.freed.items() if other != member.member_id)
-    return bool(has_more) and member.waits < 0 and any(number > member.caught_up for number in freed)
+    others = [other for other, number in episode.freed.items() if other != member.member_id and number > member.caught_up]
+    nameless = member.partitions == () and any(view.members[other].classic for other in others if other in view.members)
+    return member.waits < 0 and bool(nameless or (others and episode.unowned))
 
 
 def lost(view: ConsumerView) -> list[ConsumerMember]:
