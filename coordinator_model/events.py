@@ -31,6 +31,9 @@ TOPIC_COMPACTED: Final = "TOPIC_COMPACTED"  # a broker's log says that a topic, 
 DELETE_GROUPS: Final = "DELETE_GROUPS"
 FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it, not only the group's coordinator
 CONSUMER_GROUP_HEARTBEAT: Final = "CONSUMER_GROUP_HEARTBEAT"
+SHARE_GROUP_HEARTBEAT: Final = "SHARE_GROUP_HEARTBEAT"  # KIP-932; those alone that join or leave, or are refused
+STREAMS_GROUP_HEARTBEAT: Final = "STREAMS_GROUP_HEARTBEAT"  # KIP-1071; likewise
+HEARTBEATS_OF_OTHERS: Final = frozenset({SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
 HEARTBEATS: Final = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT})
 
 # Kinds of lines in a coordinator's log, with the fields that they fill. Their templates are in jobs/sentences.
@@ -126,6 +129,9 @@ FENCED_MEMBER_EPOCH: Final = "FENCED_MEMBER_EPOCH"
 UNRELEASED_INSTANCE_ID: Final = "UNRELEASED_INSTANCE_ID"
 
 CONNECT: Final = "connect"
+"""The protocol type of workers of Connect, too."""
+CONNECTOR: Final = "{} (connector)"
+"""A connector among what a worker is assigned. The others are tasks, whose names end in a number: only they are counted."""
 
 # Values of the columns `source` and `broker`: the kind of log that an event comes from.
 REQUEST_SOURCE: Final = "request"
@@ -198,8 +204,11 @@ class Assignment(NamedTuple):
     """The assignment of one member."""
 
     member_id: str
-    partitions: tuple[str, ...] | None  # None: not a consumer assignment
+    partitions: tuple[str, ...] | None  # of Connect: connectors and tasks; None: neither a consumer's nor a worker's assignment
     digest: str
+    revoked: tuple[str, ...] | None = None  # of Connect (KIP-415): it keeps what it has but for these, and gets `partitions` on top
+    config_offset: int = -1  # of Connect: how far the config topic was read
+    delay_ms: int = 0  # of Connect: until connectors and tasks of lost workers are given to others
 
 
 class Offsets(NamedTuple):

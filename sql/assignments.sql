@@ -24,6 +24,7 @@ placed AS (
       ORDER BY CASE WHEN g.own.partitions IS NULL THEN 1 ELSE 0 END, g.occurred_at DESC, g.source, array_join(g.own.partitions, ' ')
     ) AS place
   FROM given AS g
+  WHERE g.own.revoked IS NULL  -- workers of Connect are told changes alone
 ),
 topics AS (
   SELECT

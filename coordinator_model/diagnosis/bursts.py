@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue
+from coordinator_model.diagnosis.client_catalogue import SINK_TASK, STREAMS_ASSIGNOR
 from coordinator_model.diagnosis.cost import Cost
 from coordinator_model.diagnosis.findings import NOBODY, emit, seconds
 from coordinator_model.errors import Error
@@ -43,8 +44,6 @@ _CHANGES: Final = frozenset({reasons.SUBSCRIPTION_CHANGED, reasons.METADATA_CHAN
 _ASKS_AGAIN: Final = frozenset({reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED})
 _BY_STREAMS: Final = "triggered followup rebalance"
 """StreamThread.runLoop: enforceRebalance of a probing rebalance, or of a task that another thread gave up."""
-SINK_TASK: Final = "connector-consumer-"
-"""Client ids of the consumers of sink tasks begin so (org.apache.kafka.connect.runtime.Worker.baseConsumerConfigs)."""
 
 _AGAINST_MISSING_REPLICAS: Final = (
     "Check the replicas of __consumer_offsets at that time: a write needs min.insync.replicas of them within the broker's "
@@ -108,7 +107,7 @@ def _is_own_doing(g: Emitter, past: PastRebalance) -> bool:
         return False
     if past.cause in _ASKS_AGAIN:
         by_itself = reasons.says_why(reasons.own_words(past.reason)) and _BY_STREAMS not in past.reason
-        return by_itself or (g.view.protocol_type == "consumer" and g.view.protocol not in ("", "stream"))
+        return by_itself or (g.view.protocol_type == "consumer" and g.view.protocol not in ("", STREAMS_ASSIGNOR))
     return past.cause in _COMES_OR_GOES or past.cause in _CHANGES
 
 

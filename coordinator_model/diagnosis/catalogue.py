@@ -22,7 +22,7 @@ SESSION_TIMEOUT: Final = Text(
     "SESSION_TIMEOUT",
     "WARNING",
     "The coordinator removed the member: no heartbeat {silence}{limit}.{then}",
-    LOOK + " {stop} Raise session.timeout.ms{current} above the longest pause to tolerate.",
+    LOOK + " {stop} Raise {session}{current} above the longest pause to tolerate.",
 )
 SLOW_ASSIGNOR: Final = (
     "{why} (the Kafka Streams assignor asks brokers for offsets). Check its log{since}. Java consumers send no heartbeat while "
@@ -181,6 +181,17 @@ MODEL_DIVERGENCE: Final = Text(
     "The broker answered {api} with {answer}; by the rules of Kafka {release} the answer is {instead}.",
     "If lines of this log are missing or damaged, that explains it. Otherwise the coordinator does not follow Kafka's code: keep these "
     "lines for a bug report, and check the broker's version, clock and disk.",
+)
+WAIT_OF_TASKS: Final = (
+    "A worker that stopped or failed has that long to come back before others get its tasks (scheduled.rebalance.max.delay.ms of the "
+    "workers)."
+)
+CONNECT_TASKS_WAIT: Final = Text(
+    "CONNECT_TASKS_WAIT",
+    "WARNING",
+    "The worker {how}, and its {many} waited for the scheduled delay of {delay}. {then}",
+    WAIT_OF_TASKS + " Set it a little above the time that the restart of a worker takes: a restart moves no task then, and those of a lost "
+    "worker run again sooner. Workers that are stopped on purpose (SIGTERM) are waited for as well.",
 )
 COORDINATOR_MOVED: Final = Text("COORDINATOR_MOVED", "WARNING", "{what}{cost}", "{remedy}{session}")
 SESSION_NEEDED: Final = (

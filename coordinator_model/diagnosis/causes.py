@@ -6,6 +6,7 @@ from typing import Final
 
 from coordinator_model.diagnosis import departures, incidents
 from coordinator_model.diagnosis.incidents import SPAN_MS, was_heard_since
+from coordinator_model.diagnosis.kinds import workers
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -108,6 +109,8 @@ def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, befo
     if before.revoked:
         soon = 0 <= rebalance.started_ms - before.ended_ms <= FOLLOW_UP_MS
         return reasons.REVOCATION_FOLLOW_UP if soon or culprit.member_id in before.revoked else culprit.cause
+    if rebalance.config_offset >= 0:
+        return workers.why_again(rebalance, culprit, before)
     known = not (rebalance.stored or rebalance.owners_unknown or before.owners_lost)
     if rebalance.assigned is not None and rebalance.owned_before and known:
         topics = {partition.rpartition("-")[0] for partition in rebalance.owned_before}

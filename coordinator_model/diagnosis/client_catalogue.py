@@ -6,6 +6,12 @@ from typing import Final, NamedTuple
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue
 from coordinator_model.diagnosis.catalogue import Text
+from coordinator_model.events import CONNECT
+
+SINK_TASK: Final = "connector-consumer-"
+"""Client ids of the consumers of sink tasks begin so (org.apache.kafka.connect.runtime.Worker.baseConsumerConfigs)."""
+STREAMS_ASSIGNOR: Final = "stream"
+"""StreamsPartitionAssignor.name."""
 
 
 class Settings(NamedTuple):
@@ -18,6 +24,7 @@ class Settings(NamedTuple):
     unstick: str = (
         "A client rejoins when the application calls poll(). Check in its log what it did instead (slow work, a call that hangs)."
     )
+    stop: str = catalogue.CALL_CLOSE  # what a planned stop takes
 
     def fewer_records(self, advice: str) -> str:
         """`advice` with the setting of how many records a poll hands out; empty for a client that has none, such as librdkafka's."""
@@ -33,11 +40,17 @@ SETTINGS: Final = {
         "",
         "the worker's thread",
         "Check in the worker's log what it did instead: most often it started or stopped a connector, or read the config topic.",
+        "Stop workers with SIGTERM, so that they leave at once.",
     ),
     "sink": Settings(
         "consumer.override.session.timeout.ms of the connector",
         "consumer.override.max.poll.interval.ms",
         "consumer.override.max.poll.records of the connector",
+        stop="It is the consumer of a sink task: see first what its Connect cluster did with the task, or with its worker, at that time.",
+    ),
+    "streams": Settings(
+        stop="KafkaStreams.close() does not leave the group by itself: let it leave by CloseOptions when you scale in, or give each "
+        "instance a group.instance.id, so that a restart within the session timeout moves nothing."
     ),
     "logstash": Settings(*(f"{name} of the kafka input" for name in _PYTHON)),
     "librdkafka": Settings(records=""),
@@ -55,6 +68,13 @@ logstash-integration-kafka, and the configuration of each library."""
 def is_java(software: str) -> bool:
     """Whether a client may be Java's, by what it says of itself (KIP-511)."""
     return not software or software.startswith("apache-kafka-java")
+
+
+def settings_of_member(protocol_type: str, protocol: str, client_id: str) -> Settings:
+    """The settings of a member by what its classic group is for (JoinGroup), and by its client.id."""
+    is_stream = protocol == STREAMS_ASSIGNOR
+    key = CONNECT if protocol_type == CONNECT else "sink" if client_id.startswith(SINK_TASK) else "streams" if is_stream else ""
+    return SETTINGS[key]
 
 
 def settings_of(software: str) -> Settings:
@@ -158,13 +178,10 @@ MANY_ROUNDS: Final = REBALANCE_STORM._replace(
     "who began them: the log of the group's coordinator names the client and the reason for each (docs/capture.md).",
 )
 """Of generations that come no faster than a restart makes them, and of which the client got its assignment."""
-CONNECT_TASKS_WAIT: Final = Text(
-    "CONNECT_TASKS_WAIT",
-    "WARNING",
-    "Connectors or tasks of the Connect cluster wait up to {waited} before a worker gets them: a worker was lost, or earlier rebalances "
-    "took some away as well.",
-    "A worker that stopped or failed has that long to come back before others get its tasks (scheduled.rebalance.max.delay.ms of the "
-    "workers). Read in the leader's log which worker left, and lower that setting if its tasks must move sooner.",
+CONNECT_TASKS_WAIT: Final = catalogue.CONNECT_TASKS_WAIT._replace(
+    message="Connectors or tasks of the Connect cluster wait up to {waited} before a worker gets them: a worker was lost, or earlier "
+    "rebalances took some away as well.",
+    advice=catalogue.WAIT_OF_TASKS + " Read in the leader's log which worker left, and lower that setting if its tasks must move sooner.",
 )
 OF_WORKERS: Final = (
     "Connect workers rebalance when one of them joins or leaves, and when connectors change. Look for workers that keep restarting, and "

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import client_catalogue, removals
-from coordinator_model.diagnosis.bursts import LONGEST_MS, QUIET_MS, REPLACED_AT_LEAST, SINK_TASK, STORM_AT_LEAST
-from coordinator_model.diagnosis.client_catalogue import COORDINATOR_AWAY, SETTINGS, TEXTS
+from coordinator_model.diagnosis.bursts import LONGEST_MS, QUIET_MS, REPLACED_AT_LEAST, STORM_AT_LEAST
+from coordinator_model.diagnosis.client_catalogue import COORDINATOR_AWAY, SETTINGS, SINK_TASK, TEXTS
 from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER

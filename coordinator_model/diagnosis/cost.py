@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from coordinator_model.view import reasons
 from coordinator_model.view.outcomes import EMPTIED, SUPERSEDED
-from coordinator_model.view.rebalance import Rebalance
+from coordinator_model.view.rebalance import Aftermath, Rebalance
 
 _ON_PURPOSE: Final = frozenset({reasons.MEMBER_LEFT, reasons.ADMIN_REMOVED, reasons.UNKNOWN})
 """How a group empties that is shut down: who comes into it starts up, and takes no partition from anybody."""
@@ -24,18 +24,26 @@ class Cost(NamedTuple):
 UNKNOWN: Final = Cost(None, None, None)
 
 
-def with_unowned(rebalance: Rebalance, unowned: dict[str, str]) -> Rebalance:
+def is_counted(partition: str) -> bool:
+    """Whether it is a partition or a task, and no connector (events.CONNECTOR): their names end in a number."""
+    return not partition.endswith(")")
+
+
+def with_unowned(rebalance: Rebalance, before: Aftermath) -> Rebalance:
     """A rebalance with the partitions that the round before left without an owner.
 
     A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second assigns it. No member
     processes it in between, and that time counts for the second round. A rebalance that is superseded leaves all partitions that
     their owners gave up to rejoin: each rebalance pays for its own time. So does that of who comes into a group which lost its members.
+    Workers of Connect leave tasks alone for long, until a scheduled delay is over: of them the time between two rounds counts, too.
     """
+    unowned = before.unowned
     if rebalance.assigned is None and rebalance.outcome != SUPERSEDED:
         return rebalance
     kept_by = {p: member_id for member_id, partitions in rebalance.kept.items() for p in partitions}
     vacant = sorted(p for p in unowned if rebalance.owned_before.get(p, unowned[p]) == unowned[p])
-    return rebalance.changed(vacant=vacant, owned_before=unowned | kept_by | rebalance.owned_before)
+    since_ms = before.ended_ms if rebalance.config_offset >= 0 else -1
+    return rebalance.changed(vacant=vacant, vacant_since_ms=since_ms, owned_before=unowned | kept_by | rebalance.owned_before)
 
 
 def leaves_unowned(rebalance: Rebalance) -> dict[str, str]:
@@ -45,6 +53,8 @@ def leaves_unowned(rebalance: Rebalance) -> dict[str, str]:
         owners = sorted(rebalance.owned_before.items()) if failed or rebalance.outcome == SUPERSEDED else ()
         return {p: owner for p, owner in owners if _given_up(rebalance, p, owner)}
     taken = _taken(rebalance, rebalance.assigned)
+    if rebalance.delay_ms:
+        taken |= rebalance.owned_before.keys() - set().union(*rebalance.assigned.values())
     return {p: owner for p, owner in sorted(rebalance.owned_before.items()) if p in taken}
 
 
@@ -69,20 +79,24 @@ def of(rebalance: Rebalance) -> Cost:
     """
     if rebalance.assigned is None:
         return Cost(None, None, _until_superseded(rebalance))
-    owner_after = {p: member for member, partitions in rebalance.assigned.items() for p in partitions}
+    owner_after = {p: member for member, partitions in rebalance.assigned.items() for p in partitions if is_counted(p)}
     if rebalance.owners_unknown:
         return Cost(len(owner_after), None, None)
     owned = rebalance.owned_before if rebalance.count_before else {}  # whoever comes into an empty group takes none from anybody
     moved = sum(1 for p, member in owner_after.items() if p in owned and owned[p] != member)
     unavailable = 0
-    for partition, owner in sorted(rebalance.owned_before.items()):
+    for partition, owner in sorted(filter(lambda one: is_counted(one[0]), rebalance.owned_before.items())):
         heir = owner_after.get(partition)
+        if heir is None and rebalance.config_offset >= 0 and not rebalance.delay_ms:
+            continue  # a task that was deleted
         if heir == owner and partition in rebalance.kept.get(owner, ()):
             continue
         to_ms = rebalance.synced.get(heir, rebalance.ended_ms) if heir is not None else rebalance.ended_ms
         # What its owner kept was worked on until the new assignment took it away: the time counts for the follow-up round.
         from_ms = to_ms if partition in rebalance.kept.get(owner, ()) else _stopped_ms(rebalance, partition, owner)
-        unavailable += max(min(to_ms, rebalance.ended_ms) - max(from_ms, rebalance.started_ms), 0)
+        is_vacant = partition in rebalance.vacant and rebalance.vacant_since_ms >= 0
+        since_ms = rebalance.vacant_since_ms if is_vacant else max(from_ms, rebalance.started_ms)
+        unavailable += max(min(to_ms, rebalance.ended_ms) - since_ms, 0)
     return Cost(len(owner_after), moved, unavailable)
 
 
@@ -93,7 +107,7 @@ def _until_superseded(rebalance: Rebalance) -> int | None:
     return sum(
         max(rebalance.ended_ms - max(_stopped_ms(rebalance, p, owner), rebalance.started_ms), 0)
         for p, owner in rebalance.owned_before.items()
-        if _given_up(rebalance, p, owner)
+        if is_counted(p) and _given_up(rebalance, p, owner)
     )
 
 

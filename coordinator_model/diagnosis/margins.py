@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents
+from coordinator_model.diagnosis.client_catalogue import STREAMS_ASSIGNOR
 from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
 from coordinator_model.events import Event
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
@@ -42,8 +43,9 @@ def check_heartbeat(g: Emitter, member: ObservedMember, event: Event) -> None:
 
 def check_assignment(g: Emitter, rebalance: Rebalance) -> None:
     """Reports how a rebalance divided the partitions: members without any, or one with many more than another."""
-    if not rebalance.assigned or not any(rebalance.assigned.values()) or g.view.aftermath.revoked:
-        return  # unknown, nothing to share, or a cooperative round that another one follows
+    of_tasks = rebalance.config_offset >= 0 or rebalance.protocol == STREAMS_ASSIGNOR
+    if of_tasks or not rebalance.assigned or not any(rebalance.assigned.values()) or g.view.aftermath.revoked:
+        return  # connectors and tasks, which differ in weight; unknown; nothing to share; a cooperative round that another one follows
     shares = {member_id: len(partitions) for member_id, partitions in rebalance.assigned.items()}
     idle = sorted(member_id for member_id, count in shares.items() if count == 0)
     least, most = min(shares.values()), max(shares.values())

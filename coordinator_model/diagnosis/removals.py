@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, silences
-from coordinator_model.diagnosis.client_catalogue import settings_of
+from coordinator_model.diagnosis.client_catalogue import settings_of, settings_of_member
 from coordinator_model.diagnosis.findings import above, current, emit, seconds, since
 from coordinator_model.events import CLIENT_SOURCE, Event
 from coordinator_model.specification.timers import NEVER
@@ -33,6 +33,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
     limit_ms, silent_ms = silence.session_timeout_ms, silence.silent_ms
     details = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.longest_gap_ms)}
     then, restarted = "", catalogue.IF_RESTARTED
+    settings = settings_of_member(g.view.protocol_type, g.view.protocol, silence.client_id)
     if came_ms == NEVER:
         then = catalogue.NOT_BACK
     elif came_ms is not None:
@@ -54,7 +55,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
             text, then, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + then, True
         limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
         leave = catalogue.LEAVE_OF_JAVA if client_catalogue.is_java(silence.software) else ""
-        stop = catalogue.STATIC_STOP.format(restarted=restarted, leave=leave) if silence.instance_id else catalogue.CALL_CLOSE
+        stop = catalogue.STATIC_STOP.format(restarted=restarted, leave=leave) if silence.instance_id else settings.stop
         if text is catalogue.SESSION_TIMEOUT and details.get("away_ms") is not None:  # a value is named already
             text = text._replace(advice=f"{catalogue.LOOK} {{stop}}")
         details["session_timeout_ms"] = or_none(limit_ms)
@@ -63,6 +64,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         "limit": limit,
         "current": current(limit_ms),
         "stop": stop,
+        "session": settings.session,
         "then": then,
         "since": since(silence.at_ms - max(silent_ms, limit_ms, 0)),
         "why": why_no_assignment(g, silence.at_ms),

@@ -62,6 +62,7 @@ def close_due(g: Emitter, now_ms: int, *, flush: bool = False) -> None:
         _write_first(g)
     if flush:
         rebalance_rows.count_open(g)
+        rebalance_rows.tell_who_waits(g)
 
 
 def _write_first(g: Emitter) -> None:

@@ -20,7 +20,10 @@ from coordinator_model.view.rows import REBALANCES_PROVISIONAL, Row
 
 _WHO: Final = ("member_id", "instance_id", "client_id", "client_host", "reason")
 _SHOWN_BY_ASSIGNMENTS: Final = frozenset(
-    {reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED, reasons.METADATA_CHANGED, reasons.REVOCATION_FOLLOW_UP, reasons.SUBSCRIPTION_CHANGED}
+    {
+        *(reasons.LEADER_REJOINED, reasons.MEMBER_REJOINED, reasons.METADATA_CHANGED, reasons.REVOCATION_FOLLOW_UP),
+        *(reasons.SUBSCRIPTION_CHANGED, reasons.CONNECTOR_CHANGED, reasons.DELAY_ENDED),
+    }
 )
 """Causes that the new assignment tells apart."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from coordinator_model.diagnosis import bursts, causes, cost, joiners, margins
+from coordinator_model.diagnosis.kinds import workers
 from coordinator_model.states import State
 from coordinator_model.tracker.hindsight import HANDLED_MS
 from coordinator_model.view import reasons
@@ -50,9 +51,11 @@ def account_of(g: Emitter, rebalance: Rebalance, before: Aftermath) -> Account:
     unknown = rebalance.owners_unknown or (before.owners_lost and rebalance.from_state is not State.EMPTY)
     rebalance = rebalance.changed(started_ms=start_ms, ended_ms=max(rebalance.ended_ms, start_ms))
     culprit = rebalance.decided or _decide(g, rebalance, before)
-    rebalance = cost.with_unowned(rebalance.changed(decided=culprit, owners_unknown=unknown), before.unowned)
+    rebalance = cost.with_unowned(rebalance.changed(decided=culprit, owners_unknown=unknown), before)
     unowned, revoked = cost.leaves_unowned(rebalance), causes.revoked(rebalance)
-    aftermath = Aftermath(unowned, cost.leaves_unknown(rebalance), revoked, rebalance.ended_ms)
+    config_offset = max(rebalance.config_offset, before.config_offset)
+    wait = workers.wait_after(rebalance, culprit, before)
+    aftermath = Aftermath(unowned, cost.leaves_unknown(rebalance), revoked, rebalance.ended_ms, config_offset, wait)
     culprit = culprit.known_as(*g.view.identity(culprit.member_id))  # lines after the trigger may show who it is
     return Account(rebalance, culprit, joiners.awaited(g, rebalance), cost.of(rebalance), aftermath)
 
@@ -62,6 +65,8 @@ def write(g: Emitter, rebalance: Rebalance) -> None:
     account = account_of(g, rebalance, g.view.aftermath)
     rebalance, culprit = account.rebalance, account.culprit
     write_transitions(g, rebalance, final=True)
+    if (wait := g.view.aftermath.wait) is not None and account.aftermath.wait is None:
+        workers.report(g, wait, rebalance)
     g.view.aftermath = account.aftermath
     if account.awaited is not None:
         joiners.report(g, rebalance, account.awaited)
@@ -125,6 +130,13 @@ def count_open(g: Emitter) -> None:
     if running is not None and running.exact and running.cause:
         culprit = _decided(g, running)
         bursts.add(g, bursts.past_of(g, running, culprit, culprit.sign, cost.UNKNOWN))
+
+
+def tell_who_waits(g: Emitter) -> None:
+    """Tells of a scheduled delay of Connect that still runs when the input ends."""
+    if (wait := g.view.aftermath.wait) is not None:
+        g.view.aftermath.wait = None
+        workers.report(g, wait, None)
 
 
 def write_transitions(g: Emitter, rebalance: Rebalance, *, final: bool = False) -> None:

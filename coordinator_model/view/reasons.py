@@ -28,6 +28,9 @@ GROUP_OVER_CAPACITY: Final = "GROUP_OVER_CAPACITY"
 REBALANCE_TIMEOUT: Final = "REBALANCE_TIMEOUT"  # consumer protocol: partitions were not given up in time
 REGEX_RESOLVED: Final = "REGEX_RESOLVED"  # consumer protocol: topics of a regular expression were found: it is new, or matches others now
 GROUP_CONFIG_CHANGED: Final = "GROUP_CONFIG_CHANGED"  # streams groups: a setting of the group that assignments depend on
+CONNECTOR_CHANGED: Final = "CONNECTOR_CHANGED"  # Connect: a connector, or the tasks of one, were created, changed or deleted
+DELAY_ENDED: Final = "DELAY_ENDED"  # Connect: the scheduled delay is over, after which tasks of lost workers are given to others (KIP-415)
+PROBING_REBALANCE: Final = "PROBING_REBALANCE"  # Streams: a planned look whether warm-up tasks have caught up (KIP-441)
 UNKNOWN: Final = "UNKNOWN"
 
 EXPIRY_THREAD: Final = "executor-Heartbeat"
@@ -46,6 +49,7 @@ _REJOINS: Final = (
     ("rebalance enforced by user", MEMBER_REJOINED),
     # Kafka Streams: at once, since tasks change their owner (StreamsPartitionAssignor); a probing rebalance is scheduled for a time
     ("triggered followup rebalance scheduled for 0", REVOCATION_FOLLOW_UP),
+    ("triggered followup rebalance scheduled for ", PROBING_REBALANCE),
     # pkg/kgo/consumer_group.go of franz-go
     ("after revoking what we lost from a rebalance", REVOCATION_FOLLOW_UP),
     ("rejoining because we are the leader and noticed some topics have new partitions", METADATA_CHANGED),

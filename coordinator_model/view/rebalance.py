@@ -42,15 +42,6 @@ class Moves(Struct, array_like=True):
         return not self.by_name.get(member_id, True)
 
 
-class Aftermath(Struct, array_like=True):
-    """What a rebalance leaves to the next one."""
-
-    unowned: dict[str, str] = {}  # partition: the owner from which a cooperative round took it without a new one
-    owners_lost: bool = False  # partitions may be without an owner that no line shows
-    revoked: list[str] = []  # members that it took partitions from: they give them up and rejoin
-    ended_ms: int = -1
-
-
 class RebalanceTrigger(Record, Struct, array_like=True):
     """A reason for a rebalance: it starts one, unless one is already running."""
 
@@ -73,6 +64,28 @@ class RebalanceTrigger(Record, Struct, array_like=True):
         """The same with what else is known of its client by now."""
         host = client_host or self.client_host
         return self.changed(instance_id=instance_id or self.instance_id, client_id=client_id or self.client_id, client_host=host)
+
+
+class TasksWait(Record, Struct, array_like=True):
+    """Tasks of lost workers of Connect that nobody gets until the scheduled delay is over (KIP-415)."""
+
+    began_ms: int  # when the leader told of the delay first
+    delay_ms: int  # how long it was then
+    began: RebalanceTrigger  # the loss
+    generation: int
+    due_ms: int = -1  # when it is over
+    since: dict[str, int] = {}  # task: since when it runs nowhere
+
+
+class Aftermath(Struct, array_like=True):
+    """What a rebalance leaves to the next one."""
+
+    unowned: dict[str, str] = {}  # partition: the owner from which a cooperative round took it without a new one
+    owners_lost: bool = False  # partitions may be without an owner that no line shows
+    revoked: list[str] = []  # members that it took partitions from: they give them up and rejoin
+    ended_ms: int = -1
+    config_offset: int = -1  # of Connect: how far its leader had read the config topic
+    wait: TasksWait | None = None  # of Connect
 
 
 class Rebalance(Record, Struct, array_like=True):
@@ -123,6 +136,9 @@ class Rebalance(Record, Struct, array_like=True):
     waits: bool = False  # a line, or a timer, shows that its members still waited for the assignment when the next one began
     absent: list[str] = []  # a static leader that did not join again in time, by the coordinator's word
     end_seen: bool = True  # whether a line shows when it ended; else `ended_ms` is the time of its last line
+    config_offset: int = -1  # of Connect: how far the leader had read the config topic; -1: not known, or none of Connect
+    delay_ms: int = 0  # of Connect: until lost connectors and tasks are given to others
+    vacant_since_ms: int = -1  # of Connect: since when `vacant` runs nowhere; -1: since it started
 
     def note(self, *signs: Ref) -> None:
         """These lines show it, too."""

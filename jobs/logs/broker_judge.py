@@ -19,6 +19,7 @@ from jobs.sentences import broker
 _GROUP_API_KEYS: Final = {
     b"JOIN_GROUP": b"11", b"SYNC_GROUP": b"14", b"HEARTBEAT": b"12", b"LEAVE_GROUP": b"13", b"OFFSET_COMMIT": b"8", b"OFFSET_FETCH": b"9",
     b"TXN_OFFSET_COMMIT": b"28", b"DELETE_GROUPS": b"42", b"FIND_COORDINATOR": b"10", b"CONSUMER_GROUP_HEARTBEAT": b"68",
+    b"SHARE_GROUP_HEARTBEAT": b"76", b"STREAMS_GROUP_HEARTBEAT": b"88",
 }  # fmt: skip
 GROUP_APIS: Final = frozenset(_GROUP_API_KEYS)
 _KEYS: Final = frozenset(_GROUP_API_KEYS.values())

@@ -72,6 +72,10 @@ _APIS: Final = (
         (("response.coordinators", "key", "host", "port", "errorCode", "nodeId"),), "coordinators"),
     Api(events.CONSUMER_GROUP_HEARTBEAT, 68, 1,
         (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
+    Api(events.SHARE_GROUP_HEARTBEAT, 76, 2,
+        (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
+    Api(events.STREAMS_GROUP_HEARTBEAT, 88, 2,
+        (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
 )  # fmt: skip
 APIS: Final = {api.name: api for api in _APIS}
 _WITH_BLOBS: Final = frozenset({events.JOIN_GROUP, events.SYNC_GROUP})

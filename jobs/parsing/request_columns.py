@@ -24,11 +24,14 @@ def concerns_a_group(line: Logged) -> bool:
 
     FindCoordinator may ask for the coordinator of a transaction or a share group; v0 knows only groups. A request for offsets may come from
     a tool: a member names its one group and the partitions that it was assigned. Tools that watch offsets ask for all partitions, or for
-    many groups at once, every few seconds, which says nothing about a group.
+    many groups at once, every few seconds, which says nothing about a group. Of share and Streams groups the coordinator's log tells all
+    but who their members are, which the first request of each shows.
     """
     header, request = line.request_header or _NO_HEADER, line.request or _NOTHING
     if header.request_api_key_name == e.FIND_COORDINATOR:
         return request.key_type is None or request.key_type == _GROUP_KEY
+    if header.request_api_key_name in e.HEARTBEATS_OF_OTHERS:
+        return (request.member_epoch or 0) <= 0 or bool((line.response or _NOTHING).error_code)
     if header.request_api_key_name == e.OFFSET_FETCH:
         if request.groups is not None and len(request.groups) != 1:
             return False
@@ -218,6 +221,17 @@ def _beat_of_consumer_group(request: Entry, response: Entry) -> dict[str, Any]:
     }
 
 
+def _beat_of_others(request: Entry, response: Entry) -> dict[str, Any]:
+    """Who a member of a share or a Streams group is."""
+    return {
+        "instance_id": request.instance_id,
+        "generation": request.member_epoch,
+        "answer_member_id": response.member_id,
+        "answer_generation": response.member_epoch,
+        "rebalance_timeout_ms": request.rebalance_timeout_ms,
+    }
+
+
 def _partitions(topics: Sequence[TopicIdPartitions | None] | None) -> list[str] | None:
     """Partitions as topic id and number, since no name of a topic is in the line; None if a list is missing."""
     if topics is None or any(topic is None or topic.partitions is None for topic in topics):
@@ -229,5 +243,6 @@ def _partitions(topics: Sequence[TopicIdPartitions | None] | None) -> list[str] 
 _OF_API: Final[Mapping[str, Callable[[Entry, Entry], dict[str, Any]]]] = {
     e.JOIN_GROUP: _joined, e.SYNC_GROUP: _synced, e.LEAVE_GROUP: _left, e.OFFSET_COMMIT: _committed, e.TXN_OFFSET_COMMIT: _committed,
     e.OFFSET_FETCH: _fetched, e.DELETE_GROUPS: _deleted, e.FIND_COORDINATOR: _found, e.CONSUMER_GROUP_HEARTBEAT: _beat_of_consumer_group,
+    **dict.fromkeys(e.HEARTBEATS_OF_OTHERS, _beat_of_others),
 }  # fmt: skip
 """What only requests of an API have."""

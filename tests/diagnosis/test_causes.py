@@ -73,7 +73,7 @@ def test_partitions_of_a_topic_that_nobody_had_are_no_growth(evidence):
         ("need to revoke partitions and re-join", "REVOCATION_FOLLOW_UP"),
         ("rebalance enforced by user", "MEMBER_REJOINED"),
         ("triggered followup rebalance scheduled for 0", "REVOCATION_FOLLOW_UP"),
-        ("triggered followup rebalance scheduled for 1795682338361", "MEMBER_REJOINED"),
+        ("triggered followup rebalance scheduled for 1795682338361", "PROBING_REBALANCE"),
         ("new price list", "MEMBER_REJOINED"),
     ],
 )

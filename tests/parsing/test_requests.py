@@ -19,7 +19,7 @@ ASSIGNMENT = "AAAAAAABAAZvcmRlcnMAAAADAAAAAAAAAAEAAAACAAAAAA=="
 PARTITIONS = ["orders-0", "orders-1", "orders-2"]
 KEYS = {
     e.JOIN_GROUP: 11, e.SYNC_GROUP: 14, e.HEARTBEAT: 12, e.LEAVE_GROUP: 13, e.OFFSET_COMMIT: 8, e.TXN_OFFSET_COMMIT: 28,
-    e.OFFSET_FETCH: 9, e.DELETE_GROUPS: 42, e.FIND_COORDINATOR: 10, e.CONSUMER_GROUP_HEARTBEAT: 68, "FETCH": 1,
+    e.OFFSET_FETCH: 9, e.DELETE_GROUPS: 42, e.FIND_COORDINATOR: 10, e.CONSUMER_GROUP_HEARTBEAT: 68, e.SHARE_GROUP_HEARTBEAT: 76, e.STREAMS_GROUP_HEARTBEAT: 88, "FETCH": 1,
 }  # fmt: skip
 MEMBER = {"groupId": "g", "generationId": 4, "memberId": "m-1"}
 TXN_4_4 = {
@@ -178,6 +178,11 @@ GOOD = [
     ("KIP-848 beat", line(e.CONSUMER_GROUP_HEARTBEAT, 1, {"groupId": "g", "memberId": "m", "memberEpoch": 2, "subscribedTopicNames": None},
                           {**OK, "memberId": "m", "memberEpoch": 2, "assignment": None}),
      {"protocols": None, "assignments": None, "subscribed_regex": None, "owned": None}, 1),
+    ("KIP-932 join", line(e.SHARE_GROUP_HEARTBEAT, 1, {"groupId": "g", "memberId": "m", "memberEpoch": 0, "subscribedTopicNames": ["orders"]},
+                          {**OK, "memberId": "m", "memberEpoch": 3, "assignment": None}),
+     {"member_id": "m", "client_id": "b1", "generation": 0, "answer_generation": 3}, 1),
+    ("KIP-1071 leave", line(e.STREAMS_GROUP_HEARTBEAT, 0, {"groupId": "g", "memberId": "m", "memberEpoch": -1, "rebalanceTimeoutMs": -1},
+                            {**OK, "memberId": "m", "memberEpoch": -1}), {"member_id": "m", "generation": -1}, 1),
     ("a field twice: the last counts", BEAT.replace('"generationId":4', '"generationId":3,"gener\\u0061tionId":4'), {"generation": 4}, 1),
     ("escaped characters", BEAT.replace('"g"', r'"\u0000\n\/\ud83d\ude00"'), {"group_id": "\x00\n/😀"}, 1),
     ("commit of no partition", line(e.OFFSET_COMMIT, 9, {"groupId": "g", "generationId": 1, "memberId": "m", "topics": []}, commit([])),
@@ -284,12 +289,12 @@ SKIPPED = [
         )
         for key, version, name in (
             (18, 5, "API_VERSIONS"),
-            (88, 1, "STREAMS_GROUP_HEARTBEAT"),
             (89, 1, "STREAMS_GROUP_DESCRIBE"),
             (93, 0, "STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE"),
             (94, 0, "UNREGISTER_CONTROLLER"),
         )
     ),
+    line(e.SHARE_GROUP_HEARTBEAT, 1, {"groupId": "g", "memberId": "m", "memberEpoch": 2}, {"errorCode": 0, "memberEpoch": 2}),  # it goes on
     find_one(2, key="transaction", key_type=1),
     fetch_offsets(9, "g", partitions=None),  # of a tool: all partitions
     fetch_offsets(5, "g", partitions=None),

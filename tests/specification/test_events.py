@@ -11,7 +11,7 @@ def test_a_kind_is_called_what_it_says():
     sources = {"REQUEST_SOURCE": "request", "COORDINATOR_SOURCE": "coordinator", "CLIENT_SOURCE": "client", "CLIENTS": "clients"}
     records = {"BROKER_SOURCE": "broker", "OFFSETS_SOURCE": "offsets", "POLL_SOURCE": "poll"}
     group_types = {"SHARE": "share", "STREAMS": "streams"}
-    names = {"CONNECT": "connect", "NAMELESS_GROUP": "a group that no line names"}
+    names = {"CONNECT": "connect", "CONNECTOR": "{} (connector)", "NAMELESS_GROUP": "a group that no line names"}
     others = progress | sources | records | group_types | names
     assert {name: others.get(name, name) for name in KINDS} == KINDS
     assert others.items() <= KINDS.items()

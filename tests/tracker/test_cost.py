@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from coordinator_model.diagnosis import cost
 from coordinator_model.events import GROUP_EMPTY, MEMBER_FAILED, MEMBER_LEFT
 from coordinator_model.states import State
-from coordinator_model.view.rebalance import Rebalance
+from coordinator_model.view.rebalance import Aftermath, Rebalance
 from coordinator_model.view.rows import REBALANCES
 from tests.specification.choices import chosen
 from tests.tracker.story import EXPIRED, JOINED, Story, table
@@ -50,7 +50,7 @@ def _rebalance(before: dict[str, str], after: dict[str, str], more: dict[str, in
 
 @given(rebalances(), shared())
 def test_it_never_costs_more_than_all_partitions_for_its_whole_length(rebalance: Rebalance, unowned: dict[str, str]) -> None:
-    rebalance = cost.with_unowned(rebalance, unowned)
+    rebalance = cost.with_unowned(rebalance, Aftermath(unowned))
     left = cost.leaves_unowned(rebalance)
     it = cost.of(rebalance)
     assert it.unavailable_ms is not None
@@ -80,7 +80,7 @@ def test_what_an_owner_keeps_while_it_rejoins_costs_nothing(rebalance: Rebalance
 def test_an_unknown_assignment_has_no_cost() -> None:
     rebalance = Rebalance(0, exact=True, from_state=State.STABLE, old_generation=1)
     assert cost.of(rebalance) == (None, None, None)
-    assert cost.leaves_unowned(cost.with_unowned(rebalance, {"t-0": "a"})) == {}
+    assert cost.leaves_unowned(cost.with_unowned(rebalance, Aftermath({"t-0": "a"}))) == {}
 
 
 def test_a_cooperative_move_is_paid_by_its_second_round() -> None:
@@ -91,7 +91,7 @@ def test_a_cooperative_move_is_paid_by_its_second_round() -> None:
     second = Rebalance(110, exact=True, from_state=State.STABLE, old_generation=2, ended_ms=2_110, owned_before={"t-0": "a"})
     second.joins, second.kept = {"a": 110, "b": 2_100}, {"a": ("t-0",)}
     second.assigned, second.synced = {"a": ("t-0",), "b": ("t-1",)}, {"a": 2_110, "b": 2_110}
-    second = cost.with_unowned(second, unowned)
+    second = cost.with_unowned(second, Aftermath(unowned))
     assert cost.leaves_unowned(second) == {}
     assert cost.of(second) == (2, 1, 2_000)
 

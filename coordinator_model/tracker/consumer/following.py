@@ -42,6 +42,11 @@ def observe(g: Emitter, event: Event) -> None:
     if event.kind == kinds.CONSUMER_GROUP_HEARTBEAT:
         heartbeats.take(g, view, event)
         _note_silent(g, view, event)
+    elif event.kind in kinds.HEARTBEATS_OF_OTHERS:
+        if event.error_code == Error.UNKNOWN_MEMBER_ID:
+            consumer_findings.refused(g, view, event)
+        elif event.error_code == Error.NONE and (member := members.known(view, event.member_id)) is not None:
+            member.learn(event)
     elif event.kind == kinds.CONSUMER_GROUP_LOG and event.state in log_lines.HANDLERS:
         view.group_type = event.protocol_type or view.group_type
         log_lines.HANDLERS[event.state](g, view, event)

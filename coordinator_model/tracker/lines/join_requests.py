@@ -133,11 +133,9 @@ def _add_join(g: Emitter, running: Rebalance, event: Event, member: ObservedMemb
         running.kept[member_id] = tuple(sorted(owned))
     if not (running.exact and running.cause):
         # A parked JoinGroup may be what started the phase: the earliest trigger counts as the one that did.
-        trigger = RebalanceTrigger(event.received_ms, cause, sign=ref(event))
-        if cause != reasons.UNKNOWN:
-            trigger.member_id, trigger.instance_id, trigger.reason = member_id, event.instance_id, event.reason
-            trigger.client_id, trigger.client_host = event.client_id, event.client_host
-        running.triggers.append(trigger)
+        who = (member_id, event.instance_id, event.client_id, event.client_host, event.reason)
+        who = who if cause != reasons.UNKNOWN else ("", "", "", "", "")
+        running.triggers.append(RebalanceTrigger(event.received_ms, cause, *who, ref(event)))
         running.triggers.sort(key=lambda t: (t.at_ms, t.cause, t.member_id))
         del running.triggers[phases.TRIGGERS_KEPT :]
     member.renewed_ms = max(member.renewed_ms, running.joined_ms)  # every session restarts as the phase ends

@@ -12,7 +12,7 @@ from typing import Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import consumer_findings, departures, margins, refusals, silences
 from coordinator_model.errors import Error
-from coordinator_model.events import Event
+from coordinator_model.events import Assignment, Event
 from coordinator_model.states import State
 from coordinator_model.tracker import endings, failed_writes, holes, membership, phases, rebalance_rows
 from coordinator_model.tracker.consumer import following, migrations
@@ -20,8 +20,9 @@ from coordinator_model.tracker.lines.join_requests import join_group
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.outcomes import COMPLETED
-from coordinator_model.view.rebalance import RebalanceTrigger
+from coordinator_model.view.rebalance import Rebalance, RebalanceTrigger
 from coordinator_model.view.rows import ref
+from coordinator_model.view.view import View
 
 
 def heartbeat(g: Emitter, event: Event) -> None:
@@ -124,13 +125,29 @@ def _take_assignments(g: Emitter, event: Event, *, by_leader: bool) -> None:
             completed.ended_ms = max(event.received_ms, completed.joined_ms)
         if by_leader:
             completed.note(ref(event))
-    for assigned in event.assignments:
-        owner = view.members.get(assigned.member_id)
-        if owner is not None:
-            owner.partitions = assigned.partitions
+    held = {assigned.member_id: _held(view, completed, assigned) for assigned in event.assignments}
+    for member_id, partitions in held.items():
+        if (owner := view.members.get(member_id)) is not None:
+            owner.partitions = partitions
     whole = by_leader or (completed is not None and event.member_id == completed.leader_id and len(view.members) == 1)
-    if completed is not None and whole and all(a.partitions is not None for a in event.assignments):
-        completed.assigned = {a.member_id: a.partitions or () for a in event.assignments}
+    if completed is not None and whole and None not in held.values():
+        completed.assigned = {member_id: partitions or () for member_id, partitions in held.items()}
+        completed.config_offset = max((a.config_offset for a in event.assignments), default=-1)
+        completed.delay_ms = max((a.delay_ms for a in event.assignments), default=0)
+
+
+def _held(view: View, completed: Rebalance | None, assigned: Assignment) -> tuple[str, ...] | None:
+    """What a member has with an assignment; None: not known. A worker of Connect is told of changes alone, to what its JoinGroup named."""
+    if assigned.revoked is None or assigned.partitions is None:
+        return assigned.partitions
+    member_id = assigned.member_id
+    if completed is not None and member_id in completed.joins:
+        kept = completed.kept.get(member_id, ())
+    elif (owner := view.members.get(member_id)) is None or owner.partitions is None:
+        return None
+    else:
+        kept = owner.partitions
+    return tuple(sorted({*kept, *assigned.partitions}.difference(assigned.revoked)))
 
 
 def delete_groups(g: Emitter, event: Event) -> None:
@@ -148,6 +165,10 @@ def consumer_group_heartbeat(g: Emitter, event: Event) -> None:
         following.observe(g, event)
 
 
+def heartbeat_of_others(g: Emitter, event: Event) -> None:
+    """SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT: the coordinator's log tells of the group; before its first line nothing follows."""
+
+
 HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.HEARTBEAT: heartbeat,
     kinds.OFFSET_COMMIT: offset_commit,
@@ -157,6 +178,7 @@ HANDLERS: Final[dict[str, Callable[[Emitter, Event], None]]] = {
     kinds.LEAVE_GROUP: endings.leave_group,
     kinds.DELETE_GROUPS: delete_groups,
     kinds.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
+    **dict.fromkeys(kinds.HEARTBEATS_OF_OTHERS, heartbeat_of_others),
 }
 
 

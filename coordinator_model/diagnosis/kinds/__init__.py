@@ -1,0 +1,1 @@
+"""What is special about groups whose members are no plain consumers."""

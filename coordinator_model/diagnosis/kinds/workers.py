@@ -1,0 +1,70 @@
+"""Workers of Connect: why they join again, and how long connectors and tasks of a lost one run nowhere (KIP-415).
+
+Sources: DistributedHerder.tick, IncrementalCooperativeAssignor.handleLostAssignments, WorkerCoordinator.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_model.diagnosis import catalogue, cost
+from coordinator_model.diagnosis.findings import emit, seconds
+from coordinator_model.view import reasons
+from coordinator_model.view.emit import Emitter
+from coordinator_model.view.rebalance import Aftermath, Rebalance, RebalanceTrigger, TasksWait
+
+_EARLY_MS: Final = 200
+_LATE_MS: Final = 3_000
+"""A worker asks again when the delay is over by its own clock, which began when it got its assignment."""
+_HOW: Final = {reasons.SESSION_TIMEOUT: "missed its session timeout", reasons.MEMBER_LEFT: "left", reasons.POLL_TIMEOUT: "was stuck"}
+
+
+def why_again(rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath) -> str:
+    """The cause where a worker joined again: a scheduled delay was over, or the leader had read news in the config topic."""
+    due_ms = -1 if before.wait is None else before.wait.due_ms
+    if due_ms >= 0 and -_EARLY_MS <= rebalance.started_ms - due_ms <= _LATE_MS:
+        return reasons.DELAY_ENDED
+    return reasons.CONNECTOR_CHANGED if rebalance.config_offset > before.config_offset else culprit.cause
+
+
+def wait_after(rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath) -> TasksWait | None:
+    """Who waits for a worker after a rebalance: what the lost ones had, while a scheduled delay runs. It goes on in later rebalances."""
+    if rebalance.assigned is None:
+        return before.wait
+    if not rebalance.delay_ms:
+        return None
+    wait = before.wait or TasksWait(rebalance.ended_ms, rebalance.delay_ms, culprit, rebalance.old_generation)
+    lost = {
+        task: wait.since.get(task, rebalance.stopped.get(owner, rebalance.started_ms))
+        for task, owner in cost.leaves_unowned(rebalance).items()
+        if cost.is_counted(task)
+    }
+    return wait.changed(due_ms=rebalance.ended_ms + rebalance.delay_ms, since=lost)
+
+
+def report(g: Emitter, wait: TasksWait, ended: Rebalance | None) -> None:
+    """Tells of a delay that a rebalance ended; of one that runs at the end of the logs if there is none."""
+    began, count = wait.began, len(wait.since)
+    details = {"tasks": count, "delay_ms": wait.delay_ms, "worker_cause": began.cause}
+    then = "They still waited when the logs ended."
+    if ended is not None:
+        lasted_ms, waited = ended.started_ms - wait.began_ms, _waited(wait, ended)
+        kept = len(wait.since.keys() & {task for held in ended.kept.values() for task in held})
+        details |= {"lasted_ms": lasted_ms, "waited_ms": max(waited, default=0), "task_ms": sum(waited), "kept": kept}
+        then = f"They ran nowhere for up to {seconds(max(waited, default=0))}, {seconds(sum(waited))} in sum, with its silence before."
+        if not waited:
+            then = f"It was back {seconds(lasted_ms)} later, and had kept them running." if kept else "None of them was given to another."
+    words = {"how": _HOW.get(began.cause, "was lost"), "many": f"{count} task{'s' * (count != 1)}", "delay": seconds(wait.delay_ms)}
+    signs = [sign for sign in (began.sign, *(ended.evidence[:1] if ended is not None else ())) if sign is not None]
+    client = (began.member_id, began.client_id, began.client_host)
+    emit(g, catalogue.CONNECT_TASKS_WAIT, wait.began_ms, client, signs, words | {"then": then}, generation=wait.generation, **details)
+
+
+def _waited(wait: TasksWait, ended: Rebalance) -> list[int]:
+    """For how long each task that was given to a worker at the end had run nowhere, ms. One that came back with it had gone on."""
+    given = {
+        task: ended.synced.get(member_id, ended.ended_ms)
+        for member_id, held in (ended.assigned or {}).items()
+        for task in set(held) - set(ended.kept.get(member_id, ()))
+    }
+    return [given[task] - since_ms for task, since_ms in wait.since.items() if task in given]

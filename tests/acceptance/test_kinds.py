@@ -1,0 +1,143 @@
+"""What is told of Connect clusters, Kafka Streams and share groups, beside what was done to them (tests/data/kinds)."""
+
+import json
+from collections import Counter, defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from jobs.common.settings import Settings
+from jobs.common.times import epoch_ms
+from jobs.lakehouse.reader import table_rows
+from jobs.pipeline import at_once
+from schemas.names import FINDINGS, MEMBER_SESSIONS, QUARANTINE, REBALANCES
+
+pytestmark = pytest.mark.slow
+
+RECORDED = Path(__file__).parents[1] / "data" / "kinds" / "kafka-4.2.0"
+LAKEHOUSE, EDGE, REPORTS = CONNECT = ("connect-lakehouse", "connect-edge", "connect-reports")
+FOLLOWS_MS = 9_000
+"""A worker reads the config topic, and stops what it has to give up, before it asks for a rebalance."""
+TOGETHER = {"create_connector", "change_connector", "delete_connector"}
+
+
+@cache
+def lines(name):
+    return [json.loads(line) for line in (RECORDED / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def done(group, *actions):
+    return [line["ts_ms"] for line in lines("truth") if line["group"] == group and line["action"] in actions]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Rows by table and group."""
+    folder = tmp_path_factory.mktemp("kinds")
+    for broker in RECORDED.glob("broker-*"):
+        source = folder / "input" / "c" / broker.name
+        source.mkdir(parents=True)
+        for path in broker.iterdir():
+            (source / path.name).symlink_to(path)
+    assert at_once.process(folder / "input", folder / "lake", settings=Settings(), most_lines=1 << 30)
+    rows = defaultdict(list)
+    assert not (folder / "lake" / QUARANTINE).exists() or not list(table_rows(folder / "lake" / QUARANTINE)), "no line is damage"
+    for table in (REBALANCES, FINDINGS, MEMBER_SESSIONS):
+        for row in table_rows(folder / "lake" / table):
+            rows[table, row.get("group_id")].append(row)
+    return rows
+
+
+def begun(told, group, *causes):
+    rows = [row for row in told[REBALANCES, group] if row["cause"] in causes]
+    return sorted(epoch_ms(row["started_at"]) for row in rows)
+
+
+@pytest.mark.parametrize("group", CONNECT)
+def test_each_change_of_a_connector_is_the_cause_of_its_rebalances_and_of_no_others(told, group):
+    changes = done(group, *TOGETHER)
+    rebalances = begun(told, group, "CONNECTOR_CHANGED")
+    assert all(any(0 <= at_ms - change_ms <= FOLLOWS_MS for change_ms in changes) for at_ms in rebalances)
+    assert all(any(0 <= at_ms - change_ms <= FOLLOWS_MS for at_ms in rebalances) for change_ms in changes)
+
+
+@pytest.mark.parametrize("group", CONNECT)
+def test_no_worker_is_said_to_have_joined_again_without_a_reason(told, group):
+    assert begun(told, group, "LEADER_REJOINED", "MEMBER_REJOINED", "METADATA_CHANGED", "UNKNOWN") == []
+
+
+def test_a_scheduled_delay_ends_when_it_was_over(told):
+    rebalances = begun(told, LAKEHOUSE, "DELAY_ENDED")
+    due = done(LAKEHOUSE, "rebalance_delay_over")
+    assert len(rebalances) == len(due) == 4
+    assert all(abs(at_ms - due_ms) <= 2_000 for at_ms, due_ms in zip(rebalances, due, strict=True))
+    assert begun(told, EDGE, "DELAY_ENDED") == begun(told, REPORTS, "DELAY_ENDED") == []
+
+
+def test_tasks_of_a_lost_worker_wait_for_it_and_how_long_is_told(told):
+    """By the logs of workers. They show when a process was killed; a broker has heard of it at most one interval of heartbeats before."""
+    waits = sorted((row for row in told[FINDINGS, LAKEHOUSE] if row["code"] == "CONNECT_TASKS_WAIT"), key=lambda row: row["occurred_at"])
+    details = [json.loads(row["details"]) for row in waits]
+    assert [(one["worker_cause"], one["tasks"], one["delay_ms"], one["kept"]) for one in details] == [
+        ("SESSION_TIMEOUT", 4, 25_000, 0),
+        ("SESSION_TIMEOUT", 4, 25_000, 0),
+        ("SESSION_TIMEOUT", 4, 25_000, 4),  # it was frozen, and back in time
+        ("MEMBER_LEFT", 4, 25_000, 0),
+        ("MEMBER_JOINED", 4, 25_000, 0),  # it was killed and started again at once, under a new member id
+    ]
+    assert details[2]["task_ms"] == 0
+    assert waits[2]["message"].endswith("It was back 9.6 s later, and had kept them running.")
+    for row, one in zip(waits, details, strict=True):
+        if one["worker_cause"] == "SESSION_TIMEOUT" and not one["kept"]:
+            at_ms = epoch_ms(row["occurred_at"])
+            gaps = [gap["ms"] for gap in lines("unassigned") if gap["group"] == LAKEHOUSE and gap["from_ms"] < at_ms < gap["to_ms"]]
+            assert len(gaps) == 4
+            assert 0 <= one["waited_ms"] - max(gaps) <= 3_000
+
+
+def test_what_a_round_takes_from_a_worker_for_another_costs_the_time_until_that_has_it(told):
+    """Within a second for each task, by the logs of workers."""
+    moved = [row for row in told[REBALANCES, LAKEHOUSE] if row["cause"] == "REVOCATION_FOLLOW_UP" and row["partitions_moved"]]
+    assert len(moved) == 4
+    for row in moved:
+        gaps = [
+            gap["ms"] for gap in lines("unassigned") if gap["group"] == LAKEHOUSE and abs(gap["to_ms"] - epoch_ms(row["ended_at"])) < 1_000
+        ]
+        assert abs(row["unavailable_partition_ms"] - sum(gaps)) <= 1_000 * len(gaps) == 1_000 * row["partitions_moved"]
+
+
+@pytest.mark.parametrize("group", CONNECT)
+def test_no_worker_is_idle_or_burdened_by_the_count_of_its_tasks(told, group):
+    assert {row["code"] for row in told[FINDINGS, group]}.isdisjoint({"IDLE_MEMBERS", "ASSIGNMENT_SKEW"})
+
+
+def test_a_cluster_that_was_left_alone_has_no_finding_but_that_its_broker_died(told):
+    assert {row["code"] for row in told[FINDINGS, REPORTS]} <= {"COORDINATOR_MOVED"}
+    assert told[FINDINGS, "stock-audit"] == []
+
+
+def test_advice_names_what_the_member_has(told):
+    """A worker of Connect, and a thread of Streams, whose close() does not leave."""
+    advice = {
+        group: {row["advice"] for row in told[FINDINGS, group] if row["code"] == "SESSION_TIMEOUT"} for group in (EDGE, "click-counter")
+    }
+    assert all("SIGTERM, so that they leave at once. Raise session.timeout.ms of the worker" in text for text in advice[EDGE])
+    assert any("KafkaStreams.close() does not leave the group by itself" in text for text in advice["click-counter"])
+    assert not any("Call close() on planned stops" in text for texts in advice.values() for text in texts)
+
+
+@pytest.mark.parametrize("group", ["click-counter", "stock-totals"])
+def test_streams_plans_its_probing_rebalances(told, group):
+    rebalances, due = begun(told, group, "PROBING_REBALANCE"), done(group, "probing_rebalance_due")
+    assert all(any(0 <= at_ms - due_ms <= 2_000 for at_ms in rebalances) for due_ms in due)
+    assert len(rebalances) == len(due)
+    assert begun(told, group, "MEMBER_REJOINED", "LEADER_REJOINED") == []
+
+
+@pytest.mark.parametrize("group", ["click-sessions", "mail-queue", "audit-queue"])
+def test_each_member_of_a_share_or_a_streams_group_has_its_client(told, group):
+    """The coordinator's log names none: the request with which it joined does."""
+    assert all(row["client_id"].startswith(group) and row["client_host"] for row in told[MEMBER_SESSIONS, group])
+    named = Counter(bool(row["client_id"]) for row in told[REBALANCES, group] if row["member_id"])
+    assert named[True] > 0 == named[False]
