@@ -72,6 +72,8 @@ def test_a_scheduled_delay_ends_when_it_was_over(told):
     due = done(LAKEHOUSE, "rebalance_delay_over")
     assert len(rebalances) == len(due) == 4
     assert all(abs(at_ms - due_ms) <= 2_000 for at_ms, due_ms in zip(rebalances, due, strict=True))
+    by_whom = [row["client_id"] for row in told[REBALANCES, LAKEHOUSE] if row["cause"] == "DELAY_ENDED"]
+    assert sorted(by_whom) == ["connect-worker-b", "connect-worker-b", "connect-worker-c", "connect-worker-c"]
     assert begun(told, EDGE, "DELAY_ENDED") == begun(told, REPORTS, "DELAY_ENDED") == []
 
 
