@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents, margins, silences
+from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, incidents, margins, silences
 from coordinator_model.diagnosis.client_catalogue import settings_of
 from coordinator_model.diagnosis.findings import above, current, emit, first_time, seconds, since
 from coordinator_model.diagnosis.refusals import poll_limit_too, removal
@@ -136,6 +136,16 @@ def _cannot_join(g: Emitter, view: ConsumerView, event: Event) -> None:
     client = ("", event.client_id, event.client_host)
     details = {"regex": event.subscribed_regex, "assignor": assignor or None, "members": members}
     emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch, **details)
+
+
+def rejected(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Reports a client that asked for what is not possible, such as another topology than the group's, and gives up, once for each client.
+
+    Source: GroupMetadataManager.streamsGroupHeartbeat, StreamsGroupHeartbeatRequestManager.handleFatalFailure (4.2).
+    """
+    if first_time(g, client_catalogue.CLIENT_REFUSED, event.client_id or event.client_host, -1):
+        client, words = (event.member_id, event.client_id, event.client_host), {"reason": event.reason}
+        emit(g, client_catalogue.CLIENT_REFUSED, event.at_ms, client, [ref(event)], words, generation=view.epoch, times=1)
 
 
 def classic_member_refused(g: Emitter, view: ConsumerView, event: Event) -> None:

@@ -229,6 +229,7 @@ def _beat_of_others(request: Entry, response: Entry) -> dict[str, Any]:
         "answer_member_id": response.member_id,
         "answer_generation": response.member_epoch,
         "rebalance_timeout_ms": request.rebalance_timeout_ms,
+        "reason": response.error_message,
     }
 
 

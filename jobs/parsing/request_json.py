@@ -91,6 +91,7 @@ class Entry(_Struct):
     groups: list[Entry | None] | None = None
     topics: list[TopicOffsets | None] | None = None
     error_code: Int32 | None = None
+    error_message: str | None = None
     leader: str | None = None
     skip_assignment: bool | None = None
     members: list[Entry | None] | None = None

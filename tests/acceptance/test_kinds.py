@@ -143,3 +143,18 @@ def test_each_member_of_a_share_or_a_streams_group_has_its_client(told, group):
     assert all(row["client_id"].startswith(group) and row["client_host"] for row in told[MEMBER_SESSIONS, group])
     named = Counter(bool(row["client_id"]) for row in told[REBALANCES, group] if row["member_id"])
     assert named[True] > 0 == named[False]
+
+
+def test_missing_source_topics_and_a_refused_topology_of_streams_are_told(told):
+    findings = {row["code"]: row for row in told[FINDINGS, "late-joiner-app"]}
+    assert "Source topics late-joiner-app-src are missing" in findings["COORDINATOR_ERROR"]["message"]
+    refused = findings["CLIENT_REFUSED"]
+    assert refused["client_id"].startswith("late-joiner-app-3")
+    assert "Topology updates are not supported yet." in refused["message"]
+
+
+@pytest.mark.parametrize("group", ["click-sessions", "mail-queue"])
+def test_who_goes_on_after_its_removal_from_a_share_or_a_streams_group_is_told(told, group):
+    thawed = done(group, "sigcont")
+    unknown = [row for row in told[FINDINGS, group] if row["code"] in ("UNKNOWN_MEMBER", "ZOMBIE_COMMIT")]
+    assert all(any(0 <= epoch_ms(row["occurred_at"]) - at_ms <= 2_000 for row in unknown) for at_ms in thawed)

@@ -43,10 +43,7 @@ def observe(g: Emitter, event: Event) -> None:
         heartbeats.take(g, view, event)
         _note_silent(g, view, event)
     elif event.kind in kinds.HEARTBEATS_OF_OTHERS:
-        if event.error_code == Error.UNKNOWN_MEMBER_ID:
-            consumer_findings.refused(g, view, event)
-        elif event.error_code == Error.NONE and (member := members.known(view, event.member_id)) is not None:
-            member.learn(event)
+        _take_of_others(g, view, event)
     elif event.kind == kinds.CONSUMER_GROUP_LOG and event.state in log_lines.HANDLERS:
         view.group_type = event.protocol_type or view.group_type
         log_lines.HANDLERS[event.state](g, view, event)
@@ -60,6 +57,16 @@ def observe(g: Emitter, event: Event) -> None:
         prediction.drop(view, undecided.NOT_FOLLOWED)
         group_removed(g, view, event)
     prediction.note_end(view, event)
+
+
+def _take_of_others(g: Emitter, view: ConsumerView, event: Event) -> None:
+    """Takes a heartbeat of a share or a Streams group: the coordinator's log tells of its members, but not which client each is."""
+    if event.error_code == Error.UNKNOWN_MEMBER_ID:
+        consumer_findings.refused(g, view, event)
+    elif event.error_code == Error.INVALID_REQUEST:
+        consumer_findings.rejected(g, view, event)
+    elif event.error_code == Error.NONE and (member := members.known(view, event.member_id)) is not None:
+        member.learn(event)
 
 
 def view_of(g: Emitter) -> ConsumerView:
