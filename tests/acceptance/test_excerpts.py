@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coordinator_model.events import NAMELESS_GROUP
@@ -159,5 +159,6 @@ def false_of(excerpt: Excerpt, whole: Whole) -> list[tuple[str, object]]:
 
 @settings(max_examples=CASES)
 @given(excerpt=EXCERPTS)
+@example(Excerpt("recordings/kafka-3.9.1", [(1.5456914109540831, 60, 0, False)], 0, 0, (7, 0), "Elastic's integration of Kafka"))
 def test_an_excerpt_tells_nothing_that_the_whole_does_not_have(whole, excerpt):
     assert false_of(excerpt, whole(excerpt.recording)) == []

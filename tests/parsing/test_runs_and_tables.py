@@ -71,6 +71,12 @@ def test_beats_are_in_the_order_of_their_arrival():
     assert (beats, positions) == ([0, 3000, 6000], [2, 1, 3])
 
 
+def test_a_beat_that_lost_its_time_is_in_no_run_with_others():
+    """It stands at the beginning of 1970: a row counts its beats in 32 bits from the first one."""
+    since_1970_ms = -round((START - datetime(1970, 1, 1, tzinfo=timezone.utc)) / timedelta(milliseconds=1))
+    assert [beats for _, beats, *_ in runs((since_1970_ms, 0), (0, 0), (3_000, 0))] == [[0], [0, 3_000]]
+
+
 def test_arrival_and_offset_are_cut_alike():
     """Whichever beat is the first of its row, the sum is the arrival in whole milliseconds."""
     beats = [(1000 * n + part, 0) for n, part in enumerate([0.3, 0.9, 1.5, 0.001, 0.999, 0.5], 1)]

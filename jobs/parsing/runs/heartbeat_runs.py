@@ -32,6 +32,8 @@ _SAYS_MORE: Final = ("protocols", "subscribed_regex", "owned", "protocol", "assi
 _UNKNOWN: Final = -1 << 62
 _MS: Final = 1_000  # microseconds
 _MOST_NUMBERS: Final = 1 << 62
+_SPAN_US: Final = _MS << 30
+"""Twelve days. Beats of one row are in one such span, so that their times since its first one are 32-bit: one may have lost its time."""
 
 
 def are_beats(events: pa.Table) -> pa.ChunkedArray:
@@ -116,9 +118,9 @@ class _Beats(msgspec.Struct, frozen=True):
         return late
 
     def gaps(self) -> npt.NDArray[np.int64]:
-        """Time since the beat before, ms; -1 for the first of a member, and around beats with a late answer."""
+        """Time since the beat before, ms; -1 for the first of a member or a span, and around beats with a late answer."""
         held_up = self.is_held_up()
-        apart = (np.diff(self.member) != 0) | held_up[1:] | held_up[:-1]
+        apart = (np.diff(self.member) != 0) | (np.diff(self.received // _SPAN_US) != 0) | held_up[1:] | held_up[:-1]
         gaps: npt.NDArray[np.int64] = np.concatenate([[-1], np.where(apart, -1, np.diff(self.received // _MS))])[: len(self.row)]
         return gaps
 
