@@ -108,7 +108,7 @@ BROKER_FENCED: Final = "BROKER_FENCED"  # the controller takes the node for lost
 # library that writes no name of a client. software: CONNECT of a worker of Connect, or the name of
 # another program with a member of its own (Schema registry).
 CLIENT_JOINED: Final = "CLIENT_JOINED"  # member_id, generation
-CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason
+CLIENT_REJOINS: Final = "CLIENT_REJOINS"  # reason; Connect: state: CONNECTOR_CHANGED, and the reason names the connector or its tasks
 CLIENT_LEAVES: Final = "CLIENT_LEAVES"  # member_id; reason (2.4+)
 CLIENT_POLL_TIMEOUT: Final = "CLIENT_POLL_TIMEOUT"  # rebalance_timeout_ms: its limit; KIP-848: member_id; received_ms: when that had passed
 CLIENT_SESSION_TIMEOUT: Final = "CLIENT_SESSION_TIMEOUT"  # librdkafka: session_timeout_ms without an answer; reason: last error

@@ -10,7 +10,7 @@ from coordinator_model.diagnosis.kinds import workers
 from coordinator_model.specification.transitions import Trigger
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
-from coordinator_model.view.members import EndedMembership
+from coordinator_model.view.members import EndedMembership, ObservedMember
 from coordinator_model.view.rebalance import Aftermath, Rebalance, RebalanceTrigger
 
 FOLLOW_UP_MS: Final = 10_000
@@ -83,6 +83,8 @@ def corrected(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, befor
         cause = _of_rejoin(g, rebalance, culprit, before)
     elif cause in _DEPARTURES and ended is not None and ended.kind in (reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED):
         cause = ended.kind
+    if cause == reasons.CONNECTOR_CHANGED and (names := workers.changed(rebalance)):
+        culprit = culprit.changed(reason=names)
     if cause == reasons.DELAY_ENDED and before.wait is not None:  # because of whom it was
         culprit = before.wait.began.changed(at_ms=culprit.at_ms, reason=culprit.reason, sign=culprit.sign)
     return culprit.changed(cause=cause)
@@ -104,7 +106,7 @@ def _says_not_why(culprit: RebalanceTrigger) -> bool:
 def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath) -> str:
     """Why a member without a stated reason rejoined: from its own log, its requests or its assignment."""
     member = g.view.members.get(culprit.member_id)
-    if member is not None and member.rejoins_because and abs(rebalance.started_ms - member.rejoins_ms) <= LOGGED_WITHIN_MS:
+    if member is not None and _has_said_why(member, rebalance, before):
         return member.rejoins_because
     if culprit.member_id in rebalance.resubscribed:
         return reasons.SUBSCRIPTION_CHANGED
@@ -120,6 +122,12 @@ def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, befo
         if any(p not in rebalance.owned_before and p.rpartition("-")[0] in topics for p in assigned):
             return reasons.METADATA_CHANGED
     return culprit.cause
+
+
+def _has_said_why(member: ObservedMember, rebalance: Rebalance, before: Aftermath) -> bool:
+    """Whether the client's log says why it asked for this rebalance. A worker that asks once more after it had one is told to by that."""
+    is_near = bool(member.rejoins_because) and abs(rebalance.started_ms - member.rejoins_ms) <= LOGGED_WITHIN_MS
+    return is_near and (member.rejoins_because != reasons.CONNECTOR_CHANGED or before.ended_ms <= member.rejoins_ms)
 
 
 def revoked(rebalance: Rebalance) -> list[str]:

@@ -63,6 +63,15 @@ def test_each_change_of_a_connector_is_the_cause_of_its_rebalances_and_of_no_oth
 
 
 @pytest.mark.parametrize("group", CONNECT)
+def test_the_connector_that_changed_is_named(told, group):
+    """But for one whose tasks stay as they are: no assignment shows that."""
+    changes = [(line["ts_ms"], line["connector"]) for line in lines("truth") if line["group"] == group and line["action"] in TOGETHER]
+    for row in (row for row in told[REBALANCES, group] if row["cause"] == "CONNECTOR_CHANGED"):
+        near = {name for at_ms, name in changes if 0 <= epoch_ms(row["started_at"]) - at_ms <= FOLLOWS_MS}
+        assert row["reason"] in near or row["reason"].startswith("Updating metadata for member")
+
+
+@pytest.mark.parametrize("group", CONNECT)
 def test_no_worker_is_said_to_have_joined_again_without_a_reason(told, group):
     assert begun(told, group, "LEADER_REJOINED", "MEMBER_REJOINED", "METADATA_CHANGED", "UNKNOWN") == []
 

@@ -108,6 +108,14 @@ def test_a_client_says_in_its_log_why_it_joins_again(connection, words, cause):
     assert causes(group.rejoins("a").live(90_000).seen(LOG_AND_CLIENTS)) == [cause]
 
 
+def test_a_worker_of_connect_says_in_its_log_that_a_connector_changed():
+    """It does so for the rebalance that follows, and not for the one that this one leads to."""
+    said = {"reason": "pg-orders-source", "state": "CONNECTOR_CHANGED"}
+    group = pair().writes("a", kinds.CLIENT_REJOINS, **said).is_at(60_003).rejoins("a")
+    rows = group.is_at(61_000).rejoins("a").live(90_000).seen(LOG_AND_CLIENTS)
+    assert causes(rows) == ["CONNECTOR_CHANGED", "LEADER_REJOINED"]
+
+
 def test_what_it_said_a_minute_ago_is_about_something_else():
     group = pair().writes("a", kinds.CLIENT_REJOINS, reason="subscribe to new subscription", connection="a#consumer-1").live(120_000)
     assert causes(group.rejoins("a").live(160_000).seen(LOG_AND_CLIENTS)) == ["LEADER_REJOINED"]

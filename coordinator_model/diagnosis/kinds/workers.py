@@ -9,6 +9,7 @@ from typing import Final
 
 from coordinator_model.diagnosis import catalogue, cost
 from coordinator_model.diagnosis.findings import emit, seconds
+from coordinator_model.events import CONNECTOR
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rebalance import Aftermath, Rebalance, RebalanceTrigger, TasksWait
@@ -25,6 +26,20 @@ def why_again(rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath
     if due_ms >= 0 and -_EARLY_MS <= rebalance.started_ms - due_ms <= _LATE_MS:
         return reasons.DELAY_ENDED
     return reasons.CONNECTOR_CHANGED if rebalance.config_offset > before.config_offset else culprit.cause
+
+
+def changed(rebalance: Rebalance) -> str:
+    """The connectors of which an assignment has more or less than the one before; empty if there are none, or that is not known."""
+    if rebalance.assigned is None or rebalance.owners_unknown or rebalance.count_before < 1:
+        return ""
+    before, after = set(rebalance.owned_before), {name for held in rebalance.assigned.values() for name in held}
+    differ = after - before if rebalance.delay_ms else before ^ after  # what lost workers had is not there while a delay runs
+    return ", ".join(sorted({_connector(name) for name in differ}))
+
+
+def _connector(name: str) -> str:
+    """The connector of a task, or of its own name."""
+    return name.rpartition("-")[0] if cost.is_counted(name) else name.removesuffix(CONNECTOR.format(""))
 
 
 def wait_after(rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath) -> TasksWait | None:

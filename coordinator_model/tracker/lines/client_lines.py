@@ -85,7 +85,9 @@ def client_rejoins(g: Emitter, event: Event) -> None:
     member = g.view.members.get(member_of(g, event))
     if member is None:
         return
-    if event.connection:
+    if event.state:
+        cause = event.state
+    elif event.connection:
         cause = next((cause for words, cause in _REJOINS if event.reason.startswith(words)), reasons.of_known_rejoin(event.reason))
     else:
         cause = reasons.of_rejoin(event.reason, is_leader=False) if reasons.says_why(event.reason) else ""
