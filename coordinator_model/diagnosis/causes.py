@@ -125,9 +125,15 @@ def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, befo
 
 
 def _has_said_why(member: ObservedMember, rebalance: Rebalance, before: Aftermath) -> bool:
-    """Whether the client's log says why it asked for this rebalance. A worker that asks once more after it had one is told to by that."""
+    """Whether the client's log says why it asked for this rebalance.
+
+    Each worker of Connect reads the same news. One that asks once more after it had a rebalance, or after another had one for such news,
+    may be told to by the assignment.
+    """
     is_near = bool(member.rejoins_because) and abs(rebalance.started_ms - member.rejoins_ms) <= LOGGED_WITHIN_MS
-    return is_near and (member.rejoins_because != reasons.CONNECTOR_CHANGED or before.ended_ms <= member.rejoins_ms)
+    is_late = rebalance.started_ms - before.ended_ms > FOLLOW_UP_MS
+    is_own = before.ended_ms <= member.rejoins_ms and (is_late or before.changed_by in ("", member.member_id))
+    return is_near and (member.rejoins_because != reasons.CONNECTOR_CHANGED or is_own)
 
 
 def revoked(rebalance: Rebalance) -> list[str]:

@@ -55,7 +55,8 @@ def account_of(g: Emitter, rebalance: Rebalance, before: Aftermath) -> Account:
     unowned, revoked = cost.leaves_unowned(rebalance), causes.revoked(rebalance)
     config_offset = max(rebalance.config_offset, before.config_offset)
     wait = workers.wait_after(rebalance, culprit, before)
-    aftermath = Aftermath(unowned, cost.leaves_unknown(rebalance), revoked, rebalance.ended_ms, config_offset, wait)
+    changed_by = culprit.member_id if culprit.cause == reasons.CONNECTOR_CHANGED else ""
+    aftermath = Aftermath(unowned, cost.leaves_unknown(rebalance), revoked, rebalance.ended_ms, config_offset, wait, changed_by)
     culprit = culprit.known_as(*g.view.identity(culprit.member_id))  # lines after the trigger may show who it is
     return Account(rebalance, culprit, joiners.awaited(g, rebalance), cost.of(rebalance), aftermath)
 

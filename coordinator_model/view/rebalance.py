@@ -86,6 +86,7 @@ class Aftermath(Struct, array_like=True):
     ended_ms: int = -1
     config_offset: int = -1  # of Connect: how far its leader had read the config topic
     wait: TasksWait | None = None  # of Connect
+    changed_by: str = ""  # the worker of Connect that began it, as a connector had changed
 
 
 class Rebalance(Record, Struct, array_like=True):

@@ -33,12 +33,15 @@ def done(group, *actions):
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
+    return told_by(tmp_path_factory.mktemp("kinds"), "*")
+
+
+def told_by(folder, logs):
     """Rows by table and group."""
-    folder = tmp_path_factory.mktemp("kinds")
     for broker in RECORDED.glob("broker-*"):
         source = folder / "input" / "c" / broker.name
         source.mkdir(parents=True)
-        for path in broker.iterdir():
+        for path in broker.glob(logs):
             (source / path.name).symlink_to(path)
     assert at_once.process(folder / "input", folder / "lake", settings=Settings(), most_lines=1 << 30)
     rows = defaultdict(list)
@@ -84,6 +87,13 @@ def test_a_scheduled_delay_ends_when_it_was_over(told):
     by_whom = [row["client_id"] for row in told[REBALANCES, LAKEHOUSE] if row["cause"] == "DELAY_ENDED"]
     assert sorted(by_whom) == ["connect-worker-b", "connect-worker-b", "connect-worker-c", "connect-worker-c"]
     assert begun(told, EDGE, "DELAY_ENDED") == begun(told, REPORTS, "DELAY_ENDED") == []
+
+
+def test_requests_alone_tell_the_same(told, tmp_path):
+    alone = told_by(tmp_path, "kafka-request*")
+    for group in (*CONNECT, "click-counter", "stock-totals"):
+        causes = [{row["generation"]: row["cause"] for row in rows[REBALANCES, group]} for rows in (told, alone)]
+        assert causes[0].items() <= causes[1].items()
 
 
 def test_tasks_of_a_lost_worker_wait_for_it_and_how_long_is_told(told):
