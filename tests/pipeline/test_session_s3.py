@@ -35,7 +35,7 @@ def test_a_query_goes_on_from_its_checkpoint_though_every_twentieth_request_fail
         return found
 
     def counted_at_last():
-        """A file of Spark's whose answer was cut looks unfinished to it, or empty, or ends amid a value. It ends the query, which goes on."""
+        """A file of Spark's whose answer was cut looks unfinished to it, or empty, or too short, which ends the query: it starts again."""
         try:
             return counted()
         except (StreamingQueryException, Py4JJavaError) as error:
