@@ -2,8 +2,9 @@
 --
 -- One row per generation (consumer protocol: member epoch) and member, the newest first: the last assignment that the member got in it.
 -- `partitions` counts its partitions, `names` lists them; both are null where the assignment could not be decoded. In the consumer
--- protocol requests have the ids of topics: these get their names where an answer to METADATA or a poll tells them. Needs
--- kafka-request.log, or records or polls.
+-- protocol requests have the ids of topics: these get their names where an answer to METADATA or a poll tells them. Of a worker of Connect
+-- they are tasks, and `names` has its connectors, too; one that is told changes alone is left out. Needs kafka-request.log, or records or
+-- polls.
 --
 -- :cluster :group :member :since :until :limit = 100
 
@@ -24,7 +25,7 @@ placed AS (
       ORDER BY CASE WHEN g.own.partitions IS NULL THEN 1 ELSE 0 END, g.occurred_at DESC, g.source, array_join(g.own.partitions, ' ')
     ) AS place
   FROM given AS g
-  WHERE g.own.revoked IS NULL  -- workers of Connect are told changes alone
+  WHERE g.own.revoked IS NULL
 ),
 topics AS (
   SELECT
@@ -38,16 +39,22 @@ topics AS (
   WHERE o.part.topic_id <> ''
   GROUP BY o.cluster, o.part.topic_id
 ),
+numbered AS (
+  SELECT
+    s.cluster, s.group_id, s.generation, s.member_id, regexp_replace(s.name, '-[0-9]+$', '') AS id,
+    CAST(nullif(regexp_extract(s.name, '([0-9]+)$', 1), '') AS INT) AS number  -- connectors have none
+  FROM (SELECT p.*, explode(p.names) AS name FROM placed AS p WHERE p.place = 1) AS s
+),
+counted AS (
+  SELECT n.cluster, n.group_id, n.generation, n.member_id, count(n.number) AS partitions
+  FROM numbered AS n
+  GROUP BY n.cluster, n.group_id, n.generation, n.member_id
+),
 of_topics AS (
   SELECT
     x.cluster, x.group_id, x.generation, x.member_id, t.topic IS NOT NULL AS told, coalesce(t.topic, x.id) AS topic,
     array_sort(array_agg(x.number)) AS numbers
-  FROM (
-    SELECT
-      s.cluster, s.group_id, s.generation, s.member_id, regexp_replace(s.name, '-[0-9]+$', '') AS id,
-      CAST(regexp_extract(s.name, '([0-9]+)$', 1) AS INT) AS number
-    FROM (SELECT p.*, explode(p.names) AS name FROM placed AS p WHERE p.place = 1) AS s
-  ) AS x
+  FROM numbered AS x
   LEFT JOIN topics AS t ON t.cluster = x.cluster AND t.id = x.id
   GROUP BY x.cluster, x.group_id, x.generation, x.member_id, x.id, t.topic
 ),
@@ -67,11 +74,13 @@ SELECT
   m.client_host,
   p.member_id,
   p.occurred_at AS assigned_at,
-  size(p.names) AS partitions,
+  CASE WHEN p.names IS NOT NULL THEN CAST(coalesce(c.partitions, 0) AS INT) END AS partitions,
   coalesce(n.names, array_join(p.names, ' ')) AS names
 FROM placed AS p
 LEFT JOIN told AS n ON n.cluster = p.cluster AND n.group_id = p.group_id AND n.member_id = p.member_id
   AND coalesce(n.generation, -1) = coalesce(p.generation, -1)
+LEFT JOIN counted AS c ON c.cluster = p.cluster AND c.group_id = p.group_id AND c.member_id = p.member_id
+  AND coalesce(c.generation, -1) = coalesce(p.generation, -1)
 LEFT JOIN arrivals AS m ON m.cluster = p.cluster AND m.group_id = p.group_id AND m.member_id = p.member_id
 WHERE p.place = 1 AND (:member IS NULL OR position(:member IN p.member_id) > 0)
 ORDER BY p.cluster, p.group_id, p.generation DESC NULLS LAST, p.member_id

@@ -3,7 +3,7 @@
 -- One row per group, by its last assignment, uneven ones first. IDLE: some members have no partition, because there are more members than
 -- partitions or because they subscribe to other topics. SKEWED: the busiest member has at least twice as many partitions as the least busy
 -- one, and at least three more. Groups with members of the consumer protocol are left out: no SyncGroup has their partitions. Needs
--- kafka-request.log: the coordinator log does not name partitions. Workers of Connect, which are told changes alone, are left out, too.
+-- kafka-request.log: the coordinator log does not name partitions. Workers of Connect are left out, too: their tasks differ in weight.
 --
 -- :cluster :group :since :until :limit = 20
 
@@ -22,7 +22,7 @@ assigned AS (
   FROM synced AS s
   LEFT JOIN member_sessions AS r  -- a static member that came back within the generation
     ON r.cluster = s.cluster AND r.group_id = s.group_id AND r.member_id = s.own.member_id AND r.end_kind = 'REPLACED'
-  WHERE s.own.partitions IS NOT NULL AND s.own.revoked IS NULL AND r.member_id IS NULL
+  WHERE s.own.partitions IS NOT NULL AND s.own.config_offset IS NULL AND r.member_id IS NULL
   GROUP BY s.cluster, s.group_id, s.generation, s.own.member_id
 ),
 newest AS (

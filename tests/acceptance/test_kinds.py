@@ -6,7 +6,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from jobs.answers import ask, questions
+from jobs.answers.duckdb_views import QuestionReader
+from jobs.cli import entry
 from jobs.common.settings import Settings
 from jobs.common.times import epoch_ms
 from jobs.lakehouse.reader import table_rows
@@ -32,8 +36,13 @@ def done(group, *actions):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    return told_by(tmp_path_factory.mktemp("kinds"), "*")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kinds")
+
+
+@pytest.fixture(scope="module")
+def told(folder):
+    return told_by(folder, "*")
 
 
 def told_by(folder, logs):
@@ -177,3 +186,22 @@ def test_who_goes_on_after_its_removal_from_a_share_or_a_streams_group_is_told(t
     thawed = done(group, "sigcont")
     unknown = [row for row in told[FINDINGS, group] if row["code"] in ("UNKNOWN_MEMBER", "ZOMBIE_COMMIT")]
     assert all(any(0 <= epoch_ms(row["occurred_at"]) - at_ms <= 2_000 for row in unknown) for at_ms in thawed)
+
+
+def test_every_question_has_an_answer(told, folder):
+    """Nothing in it is a surprise to a question: a connector is no partition, and has no number."""
+    assert told[REBALANCES, EDGE]
+    reader = QuestionReader(folder / "lake", keeps=True)
+    for name in questions.names():
+        assert ask.BoundQuestion(reader, questions.load(name), {}).answer().columns, name
+    shown = ask.BoundQuestion(reader, questions.load("assignments"), {"group": EDGE}).answer()
+    rows = [dict(zip(shown.columns, row, strict=True)) for row in shown.rows]
+    assert {(row["generation"], row["partitions"]) for row in rows} >= {(16, 4), (14, 5), (14, 4)}
+
+
+def test_the_report_is_written_for_a_browser(told, folder):
+    """With the pictures of all groups and of their longest rebalances."""
+    assert told[REBALANCES, LAKEHOUSE]
+    result = CliRunner().invoke(entry.cli, ["report", "--lakehouse", str(folder / "lake"), "--format", "html"])
+    assert (result.exit_code, result.exception) == (0, None)
+    assert LAKEHOUSE in result.stdout
