@@ -182,16 +182,12 @@ MODEL_DIVERGENCE: Final = Text(
     "If lines of this log are missing or damaged, that explains it. Otherwise the coordinator does not follow Kafka's code: keep these "
     "lines for a bug report, and check the broker's version, clock and disk.",
 )
-WAIT_OF_TASKS: Final = (
-    "A worker that stopped or failed has that long to come back before others get its tasks (scheduled.rebalance.max.delay.ms of the "
-    "workers)."
-)
 CONNECT_TASKS_WAIT: Final = Text(
     "CONNECT_TASKS_WAIT",
     "WARNING",
     "The worker {how}, and its {many} waited for the scheduled delay of {delay}. {then}",
-    WAIT_OF_TASKS + " Set it a little above the time that the restart of a worker takes: a restart moves no task then, and those of a lost "
-    "worker run again sooner. Workers that are stopped on purpose (SIGTERM) are waited for as well.",
+    "Set scheduled.rebalance.max.delay.ms of the workers a little above the time that the restart of one takes: a restart moves no task "
+    "then, and those of a lost worker run again sooner. Workers that are stopped on purpose (SIGTERM) are waited for as well.",
 )
 COORDINATOR_MOVED: Final = Text("COORDINATOR_MOVED", "WARNING", "{what}{cost}", "{remedy}{session}")
 SESSION_NEEDED: Final = (

@@ -181,7 +181,8 @@ MANY_ROUNDS: Final = REBALANCE_STORM._replace(
 CONNECT_TASKS_WAIT: Final = catalogue.CONNECT_TASKS_WAIT._replace(
     message="Connectors or tasks of the Connect cluster wait up to {waited} before a worker gets them: a worker was lost, or earlier "
     "rebalances took some away as well.",
-    advice=catalogue.WAIT_OF_TASKS + " Read in the leader's log which worker left, and lower that setting if its tasks must move sooner.",
+    advice="A worker that stopped or failed has that long to come back before others get its tasks (scheduled.rebalance.max.delay.ms of "
+    "the workers). Read in the leader's log which worker left, and lower that setting if its tasks must move sooner.",
 )
 OF_WORKERS: Final = (
     "Connect workers rebalance when one of them joins or leaves, and when connectors change. Look for workers that keep restarting, and "

@@ -35,15 +35,17 @@ def with_unowned(rebalance: Rebalance, before: Aftermath) -> Rebalance:
     A cooperative rebalance moves a partition in two rounds: the first takes it from its owner, the second assigns it. No member
     processes it in between, and that time counts for the second round. A rebalance that is superseded leaves all partitions that
     their owners gave up to rejoin: each rebalance pays for its own time. So does that of who comes into a group which lost its members.
-    Workers of Connect leave tasks alone for long, until a scheduled delay is over: of them the time between two rounds counts, too.
+    Workers of Connect leave tasks alone for long, until a scheduled delay is over: the rebalance that gives them to others counts all of
+    that time, whoever came or went in between.
     """
     unowned = before.unowned
     if rebalance.assigned is None and rebalance.outcome != SUPERSEDED:
         return rebalance
     kept_by = {p: member_id for member_id, partitions in rebalance.kept.items() for p in partitions}
     vacant = sorted(p for p in unowned if rebalance.owned_before.get(p, unowned[p]) == unowned[p])
-    since_ms = before.ended_ms if rebalance.config_offset >= 0 else -1
-    return rebalance.changed(vacant=vacant, vacant_since_ms=since_ms, owned_before=unowned | kept_by | rebalance.owned_before)
+    waits = before.wait.since if before.wait is not None else {}
+    since = {p: waits[p][1] if p in waits else before.ended_ms for p in vacant} if rebalance.config_offset >= 0 else {}
+    return rebalance.changed(vacant=vacant, vacant_since=since, owned_before=unowned | kept_by | rebalance.owned_before)
 
 
 def leaves_unowned(rebalance: Rebalance) -> dict[str, str]:
@@ -87,15 +89,14 @@ def of(rebalance: Rebalance) -> Cost:
     unavailable = 0
     for partition, owner in sorted(filter(lambda one: is_counted(one[0]), rebalance.owned_before.items())):
         heir = owner_after.get(partition)
-        if heir is None and rebalance.config_offset >= 0 and not rebalance.delay_ms:
-            continue  # a task that was deleted
+        if heir is None and rebalance.config_offset >= 0 and (partition in rebalance.vacant_since or not rebalance.delay_ms):
+            continue  # a task that goes on waiting, or was deleted
         if heir == owner and partition in rebalance.kept.get(owner, ()):
             continue
         to_ms = rebalance.synced.get(heir, rebalance.ended_ms) if heir is not None else rebalance.ended_ms
         # What its owner kept was worked on until the new assignment took it away: the time counts for the follow-up round.
         from_ms = to_ms if partition in rebalance.kept.get(owner, ()) else _stopped_ms(rebalance, partition, owner)
-        is_vacant = partition in rebalance.vacant and rebalance.vacant_since_ms >= 0
-        since_ms = rebalance.vacant_since_ms if is_vacant else max(from_ms, rebalance.started_ms)
+        since_ms = rebalance.vacant_since.get(partition, max(from_ms, rebalance.started_ms))
         unavailable += max(min(to_ms, rebalance.ended_ms) - since_ms, 0)
     return Cost(len(owner_after), moved, unavailable)
 

@@ -74,7 +74,7 @@ class TasksWait(Record, Struct, array_like=True):
     began: RebalanceTrigger  # the loss
     generation: int
     due_ms: int = -1  # when it is over
-    since: dict[str, int] = {}  # task: since when it runs nowhere
+    since: dict[str, tuple[int, int]] = {}  # task: since when it runs nowhere, and the end of the rebalance that left it so
 
 
 class Aftermath(Struct, array_like=True):
@@ -139,7 +139,7 @@ class Rebalance(Record, Struct, array_like=True):
     end_seen: bool = True  # whether a line shows when it ended; else `ended_ms` is the time of its last line
     config_offset: int = -1  # of Connect: how far the leader had read the config topic; -1: not known, or none of Connect
     delay_ms: int = 0  # of Connect: until lost connectors and tasks are given to others
-    vacant_since_ms: int = -1  # of Connect: since when `vacant` runs nowhere; -1: since it started
+    vacant_since: dict[str, int] = {}  # of Connect: for those of `vacant`, the end of the rebalance that left them so
 
     def note(self, *signs: Ref) -> None:
         """These lines show it, too."""

@@ -92,14 +92,13 @@ def no_overlap(group: GroupRows) -> Breaches:
 def cost_in_bounds(group: GroupRows) -> Breaches:
     """No partition is without an owner for longer than the rebalance lasts, and no more partitions move than there are.
 
-    Tasks of Connect may wait for it since the end of the one before (docs/cost.md).
+    Tasks of Connect may wait for it since an earlier one ended (docs/cost.md).
     """
-    most = before = 0
+    most = 0
     for row in group.rebalances:
         most = max(most, row["partitions"] or 0)
         cost, moved = row["unavailable_partition_ms"], row["partitions_moved"]
-        lasted = row["ended_at"] - (before if before and row["protocol"] in _WITH_DELAYS else row["started_at"])
-        before = row["ended_at"]
+        lasted = row["ended_at"] - (group.rebalances[0] if row["protocol"] in _WITH_DELAYS else row)["started_at"]
         is_known = most > 0 or row["group_protocol"] != "consumer"  # there, partitions may come and go within one rebalance
         if cost is not None and is_known and cost > most * lasted:
             yield row, f"{cost} partition-ms, but {most} partitions in {lasted} ms are at most {most * lasted}"

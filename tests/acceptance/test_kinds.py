@@ -126,6 +126,19 @@ def test_tasks_of_a_lost_worker_wait_for_it_and_how_long_is_told(told):
             assert 0 <= one["waited_ms"] - max(gaps) <= 3_000
 
 
+def test_the_end_of_a_delay_pays_for_it_and_who_comes_meanwhile_for_nothing(told):
+    rows = sorted((row for row in told[REBALANCES, LAKEHOUSE]), key=lambda row: row["started_at"])
+    assert [round(row["unavailable_partition_ms"], -3) for row in rows if row["cause"] == "DELAY_ENDED"] == [
+        100_000,
+        100_000,
+        100_000,
+        108_000,
+    ]
+    during = [row["generation"] for row in rows if row["cause"] == "MEMBER_JOINED" and row["generation"] in (9, 23)]
+    assert during == [9, 23]
+    assert [row["unavailable_partition_ms"] for row in rows if row["generation"] in during] == [0, 0]
+
+
 def test_what_a_round_takes_from_a_worker_for_another_costs_the_time_until_that_has_it(told):
     """Within a second for each task, by the logs of workers."""
     moved = [row for row in told[REBALANCES, LAKEHOUSE] if row["cause"] == "REVOCATION_FOLLOW_UP" and row["partitions_moved"]]

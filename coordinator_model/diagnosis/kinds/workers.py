@@ -50,7 +50,7 @@ def wait_after(rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermat
         return None
     wait = before.wait or TasksWait(rebalance.ended_ms, rebalance.delay_ms, culprit, rebalance.old_generation)
     lost = {
-        task: wait.since.get(task, rebalance.stopped.get(owner, rebalance.started_ms))
+        task: wait.since.get(task, (rebalance.stopped.get(owner, rebalance.started_ms), rebalance.ended_ms))
         for task, owner in cost.leaves_unowned(rebalance).items()
         if cost.is_counted(task)
     }
@@ -82,4 +82,4 @@ def _waited(wait: TasksWait, ended: Rebalance) -> list[int]:
         for member_id, held in (ended.assigned or {}).items()
         for task in set(held) - set(ended.kept.get(member_id, ()))
     }
-    return [given[task] - since_ms for task, since_ms in wait.since.items() if task in given]
+    return [given[task] - since_ms for task, (since_ms, _) in wait.since.items() if task in given]
