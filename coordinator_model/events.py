@@ -130,6 +130,8 @@ UNRELEASED_INSTANCE_ID: Final = "UNRELEASED_INSTANCE_ID"
 
 CONNECT: Final = "connect"
 """The protocol type of workers of Connect, too."""
+NO_CONFIG: Final = -2
+"""The offset in the config topic of Connect where none is known, or the group is none of Connect."""
 CONNECTOR: Final = "{} (connector)"
 """A connector among what a worker is assigned. The others are tasks, whose names end in a number: only they are counted."""
 
@@ -207,7 +209,7 @@ class Assignment(NamedTuple):
     partitions: tuple[str, ...] | None  # of Connect: connectors and tasks; None: neither a consumer's nor a worker's assignment
     digest: str
     revoked: tuple[str, ...] | None = None  # of Connect (KIP-415): it keeps what it has but for these, and gets `partitions` on top
-    config_offset: int = -1  # of Connect: how far the config topic was read
+    config_offset: int = NO_CONFIG  # of Connect: how far the config topic was read, -1 where it is empty
     delay_ms: int = 0  # of Connect: until connectors and tasks of lost workers are given to others
 
 

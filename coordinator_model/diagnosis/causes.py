@@ -113,7 +113,7 @@ def _of_rejoin(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, befo
     if before.revoked:
         soon = 0 <= rebalance.started_ms - before.ended_ms <= FOLLOW_UP_MS
         return reasons.REVOCATION_FOLLOW_UP if soon or culprit.member_id in before.revoked else culprit.cause
-    if rebalance.config_offset >= 0:
+    if rebalance.of_connect:
         return workers.why_again(rebalance, culprit, before)
     known = not (rebalance.stored or rebalance.owners_unknown or before.owners_lost)
     if rebalance.assigned is not None and rebalance.owned_before and known:

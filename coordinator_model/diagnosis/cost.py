@@ -44,7 +44,7 @@ def with_unowned(rebalance: Rebalance, before: Aftermath) -> Rebalance:
     kept_by = {p: member_id for member_id, partitions in rebalance.kept.items() for p in partitions}
     vacant = sorted(p for p in unowned if rebalance.owned_before.get(p, unowned[p]) == unowned[p])
     waits = before.wait.since if before.wait is not None else {}
-    since = {p: waits[p][1] if p in waits else before.ended_ms for p in vacant} if rebalance.config_offset >= 0 else {}
+    since = {p: waits[p][1] if p in waits else before.ended_ms for p in vacant} if rebalance.of_connect else {}
     return rebalance.changed(vacant=vacant, vacant_since=since, owned_before=unowned | kept_by | rebalance.owned_before)
 
 
@@ -89,7 +89,7 @@ def of(rebalance: Rebalance) -> Cost:
     unavailable = 0
     for partition, owner in sorted(filter(lambda one: is_counted(one[0]), rebalance.owned_before.items())):
         heir = owner_after.get(partition)
-        if heir is None and rebalance.config_offset >= 0 and (partition in rebalance.vacant_since or not rebalance.delay_ms):
+        if heir is None and rebalance.of_connect and (partition in rebalance.vacant_since or not rebalance.delay_ms):
             continue  # a task that goes on waiting, or was deleted
         if heir == owner and partition in rebalance.kept.get(owner, ()):
             continue

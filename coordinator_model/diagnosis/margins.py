@@ -43,7 +43,7 @@ def check_heartbeat(g: Emitter, member: ObservedMember, event: Event) -> None:
 
 def check_assignment(g: Emitter, rebalance: Rebalance) -> None:
     """Reports how a rebalance divided the partitions: members without any, or one with many more than another."""
-    of_tasks = rebalance.config_offset >= 0 or rebalance.protocol == STREAMS_ASSIGNOR
+    of_tasks = rebalance.of_connect or rebalance.protocol == STREAMS_ASSIGNOR
     if of_tasks or not rebalance.assigned or not any(rebalance.assigned.values()) or g.view.aftermath.revoked:
         return  # connectors and tasks, which differ in weight; unknown; nothing to share; a cooperative round that another one follows
     shares = {member_id: len(partitions) for member_id, partitions in rebalance.assigned.items()}

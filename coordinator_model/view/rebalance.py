@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from coordinator_model.events import NO_CONFIG
 from coordinator_model.states import State
 from coordinator_model.view.rows import Record, Ref
 
@@ -84,7 +85,7 @@ class Aftermath(Struct, array_like=True):
     owners_lost: bool = False  # partitions may be without an owner that no line shows
     revoked: list[str] = []  # members that it took partitions from: they give them up and rejoin
     ended_ms: int = -1
-    config_offset: int = -1  # of Connect: how far its leader had read the config topic
+    config_offset: int = NO_CONFIG  # of Connect: how far its leader had read the config topic
     wait: TasksWait | None = None  # of Connect
     changed_by: str = ""  # the worker of Connect that began it, as a connector had changed
 
@@ -137,9 +138,14 @@ class Rebalance(Record, Struct, array_like=True):
     waits: bool = False  # a line, or a timer, shows that its members still waited for the assignment when the next one began
     absent: list[str] = []  # a static leader that did not join again in time, by the coordinator's word
     end_seen: bool = True  # whether a line shows when it ended; else `ended_ms` is the time of its last line
-    config_offset: int = -1  # of Connect: how far the leader had read the config topic; -1: not known, or none of Connect
+    config_offset: int = NO_CONFIG  # of Connect: how far the leader had read the config topic
     delay_ms: int = 0  # of Connect: until lost connectors and tasks are given to others
     vacant_since: dict[str, int] = {}  # of Connect: for those of `vacant`, the end of the rebalance that left them so
+
+    @property
+    def of_connect(self) -> bool:
+        """Whether its assignment is one of workers of Connect."""
+        return self.config_offset > NO_CONFIG
 
     def note(self, *signs: Ref) -> None:
         """These lines show it, too."""

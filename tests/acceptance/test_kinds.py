@@ -1,5 +1,6 @@
 """What is told of Connect clusters, Kafka Streams and share groups, beside what was done to them (tests/data/kinds)."""
 
+import gzip
 import json
 from collections import Counter, defaultdict
 from functools import cache
@@ -52,6 +53,10 @@ def told_by(folder, logs):
         source.mkdir(parents=True)
         for path in broker.glob(logs):
             (source / path.name).symlink_to(path)
+    return rows_of(folder)
+
+
+def rows_of(folder):
     assert at_once.process(folder / "input", folder / "lake", settings=Settings(), most_lines=1 << 30)
     rows = defaultdict(list)
     assert not (folder / "lake" / QUARANTINE).exists() or not list(table_rows(folder / "lake" / QUARANTINE)), "no line is damage"
@@ -103,6 +108,19 @@ def test_requests_alone_tell_the_same(told, tmp_path):
     for group in (*CONNECT, "click-counter", "stock-totals"):
         causes = [{row["generation"]: row["cause"] for row in rows[REBALANCES, group]} for rows in (told, alone)]
         assert causes[0].items() <= causes[1].items()
+
+
+def test_a_log_that_begins_amid_a_move_names_no_change_of_a_connector(tmp_path):
+    """Its first rebalance follows one that it does not have: whether the config topic had news is not known."""
+    for broker in RECORDED.glob("broker-*"):
+        source = tmp_path / "input" / "c" / broker.name
+        source.mkdir(parents=True)
+        for path in broker.iterdir():
+            with gzip.open(path, "rt") as log:
+                (source / path.stem).write_text("".join(line for line in log if line[12:24] >= "08:40:31,500"))
+    rows = rows_of(tmp_path)[REBALANCES, LAKEHOUSE]
+    assert min(row["generation"] for row in rows) == 21
+    assert "CONNECTOR_CHANGED" not in {row["cause"] for row in rows}
 
 
 def test_tasks_of_a_lost_worker_wait_for_it_and_how_long_is_told(told):

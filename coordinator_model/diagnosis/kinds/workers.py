@@ -9,7 +9,7 @@ from typing import Final
 
 from coordinator_model.diagnosis import catalogue, cost
 from coordinator_model.diagnosis.findings import emit, seconds
-from coordinator_model.events import CONNECTOR
+from coordinator_model.events import CONNECTOR, NO_CONFIG
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rebalance import Aftermath, Rebalance, RebalanceTrigger, TasksWait
@@ -25,7 +25,8 @@ def why_again(rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath
     due_ms = -1 if before.wait is None else before.wait.due_ms
     if due_ms >= 0 and -_EARLY_MS <= rebalance.started_ms - due_ms <= _LATE_MS:
         return reasons.DELAY_ENDED
-    return reasons.CONNECTOR_CHANGED if rebalance.config_offset > before.config_offset else culprit.cause
+    has_news = NO_CONFIG < before.config_offset < rebalance.config_offset
+    return reasons.CONNECTOR_CHANGED if has_news else culprit.cause
 
 
 def changed(rebalance: Rebalance) -> str:

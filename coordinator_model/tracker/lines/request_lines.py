@@ -132,7 +132,7 @@ def _take_assignments(g: Emitter, event: Event, *, by_leader: bool) -> None:
     whole = by_leader or (completed is not None and event.member_id == completed.leader_id and len(view.members) == 1)
     if completed is not None and whole and None not in held.values():
         completed.assigned = {member_id: partitions or () for member_id, partitions in held.items()}
-        completed.config_offset = max((a.config_offset for a in event.assignments), default=-1)
+        completed.config_offset = max((a.config_offset for a in event.assignments), default=kinds.NO_CONFIG)
         completed.delay_ms = max((a.delay_ms for a in event.assignments), default=0)
 
 
