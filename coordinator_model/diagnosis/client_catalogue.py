@@ -40,7 +40,7 @@ SETTINGS: Final = {
         "",
         "the worker's thread",
         "Check in the worker's log what it did instead: most often it started or stopped a connector, or read the config topic.",
-        "Stop workers with SIGTERM, so that they leave at once.",
+        "A worker that is stopped with SIGTERM leaves as soon as its tasks have stopped.",
     ),
     "sink": Settings(
         "consumer.override.session.timeout.ms of the connector",

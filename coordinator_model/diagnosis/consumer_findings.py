@@ -211,7 +211,7 @@ def _of_no_member(g: Emitter, view: ConsumerView, event: Event) -> None:
     """Reports a heartbeat or a commit under the id of a member that is there no more."""
     gone = next((member for member in reversed(view.gone) if member.member_id == event.member_id), None)
     after_ms = event.received_ms - gone.gone_ms if gone is not None and gone.gone_ms >= 0 else None
-    commits = event.kind != kinds.CONSUMER_GROUP_HEARTBEAT
+    commits = event.kind not in (kinds.CONSUMER_GROUP_HEARTBEAT, *kinds.HEARTBEATS_OF_OTHERS)
     text = consumer_catalogue.ZOMBIE_COMMIT if commits else catalogue.UNKNOWN_MEMBER
     sent = {"sent_epoch": event.generation} if commits else {}
     if _crosses_own_leave(view, gone, event) or not first_time(g, text, event.member_id, event.generation if commits else view.epoch):

@@ -67,7 +67,9 @@ def report(g: Emitter, wait: TasksWait, ended: Rebalance | None) -> None:
         lasted_ms, waited = ended.started_ms - wait.began_ms, _waited(wait, ended)
         kept = len(wait.since.keys() & {task for held in ended.kept.values() for task in held})
         details |= {"lasted_ms": lasted_ms, "waited_ms": max(waited, default=0), "task_ms": sum(waited), "kept": kept}
-        then = f"They ran nowhere for up to {seconds(max(waited, default=0))}, {seconds(sum(waited))} in sum, with its silence before."
+        # A worker that leaves by itself has stopped its tasks before; one that was lost may have gone on after its last heartbeat.
+        bound, told = ("at least", "since it left") if began.cause == reasons.MEMBER_LEFT else ("up to", "with its silence before")
+        then = f"They ran nowhere for {bound} {seconds(max(waited, default=0))}, {seconds(sum(waited))} in sum, {told}."
         if not waited:
             then = f"It was back {seconds(lasted_ms)} later, and had kept them running." if kept else "None of them was given to another."
     words = {"how": _HOW.get(began.cause, "was lost"), "many": f"{count} task{'s' * (count != 1)}", "delay": seconds(wait.delay_ms)}
