@@ -83,11 +83,7 @@ def corrected(g: Emitter, rebalance: Rebalance, culprit: RebalanceTrigger, befor
         cause = _of_rejoin(g, rebalance, culprit, before)
     elif cause in _DEPARTURES and ended is not None and ended.kind in (reasons.POLL_TIMEOUT, reasons.ADMIN_REMOVED):
         cause = ended.kind
-    if cause == reasons.CONNECTOR_CHANGED and (names := workers.changed(rebalance)):
-        culprit = culprit.changed(reason=names)
-    if cause == reasons.DELAY_ENDED and before.wait is not None:  # because of whom it was
-        culprit = before.wait.began.changed(at_ms=culprit.at_ms, reason=culprit.reason, sign=culprit.sign)
-    return culprit.changed(cause=cause)
+    return workers.named(rebalance, culprit.changed(cause=cause), before)
 
 
 def may_change(g: Emitter, culprit: RebalanceTrigger) -> bool:

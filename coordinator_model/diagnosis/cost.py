@@ -42,10 +42,13 @@ def with_unowned(rebalance: Rebalance, before: Aftermath) -> Rebalance:
     if rebalance.assigned is None and rebalance.outcome != SUPERSEDED:
         return rebalance
     kept_by = {p: member_id for member_id, partitions in rebalance.kept.items() for p in partitions}
-    vacant = sorted(p for p in unowned if rebalance.owned_before.get(p, unowned[p]) == unowned[p])
-    waits = before.wait.since if before.wait is not None else {}
-    since = {p: waits[p][1] if p in waits else before.ended_ms for p in vacant} if rebalance.of_connect else {}
-    return rebalance.changed(vacant=vacant, vacant_since=since, owned_before=unowned | kept_by | rebalance.owned_before)
+    vacant = dict.fromkeys(
+        (p for p in unowned if rebalance.owned_before.get(p, unowned[p]) == unowned[p]),
+        before.ended_ms if rebalance.of_connect else rebalance.started_ms,
+    )
+    if rebalance.of_connect and before.wait is not None:
+        vacant |= {p: left_ms for p, (_, left_ms) in before.wait.since.items() if p in vacant}
+    return rebalance.changed(vacant=vacant, owned_before=unowned | kept_by | rebalance.owned_before)
 
 
 def leaves_unowned(rebalance: Rebalance) -> dict[str, str]:
@@ -87,17 +90,16 @@ def of(rebalance: Rebalance) -> Cost:
     owned = rebalance.owned_before if rebalance.count_before else {}  # whoever comes into an empty group takes none from anybody
     moved = sum(1 for p, member in owner_after.items() if p in owned and owned[p] != member)
     unavailable = 0
-    for partition, owner in sorted(filter(lambda one: is_counted(one[0]), rebalance.owned_before.items())):
+    for partition, owner in sorted((p, owner) for p, owner in rebalance.owned_before.items() if is_counted(p)):
         heir = owner_after.get(partition)
-        if heir is None and rebalance.of_connect and (partition in rebalance.vacant_since or not rebalance.delay_ms):
+        if heir is None and rebalance.of_connect and (partition in rebalance.vacant or not rebalance.delay_ms):
             continue  # a task that goes on waiting, or was deleted
         if heir == owner and partition in rebalance.kept.get(owner, ()):
             continue
         to_ms = rebalance.synced.get(heir, rebalance.ended_ms) if heir is not None else rebalance.ended_ms
         # What its owner kept was worked on until the new assignment took it away: the time counts for the follow-up round.
         from_ms = to_ms if partition in rebalance.kept.get(owner, ()) else _stopped_ms(rebalance, partition, owner)
-        since_ms = rebalance.vacant_since.get(partition, max(from_ms, rebalance.started_ms))
-        unavailable += max(min(to_ms, rebalance.ended_ms) - since_ms, 0)
+        unavailable += max(min(to_ms, rebalance.ended_ms) - from_ms, 0)
     return Cost(len(owner_after), moved, unavailable)
 
 
@@ -106,7 +108,7 @@ def _until_superseded(rebalance: Rebalance) -> int | None:
     if rebalance.outcome != SUPERSEDED or not rebalance.owned_before or rebalance.owners_unknown:
         return None
     return sum(
-        max(rebalance.ended_ms - max(_stopped_ms(rebalance, p, owner), rebalance.started_ms), 0)
+        max(rebalance.ended_ms - _stopped_ms(rebalance, p, owner), 0)
         for p, owner in rebalance.owned_before.items()
         if is_counted(p) and _given_up(rebalance, p, owner)
     )
@@ -120,7 +122,7 @@ def _given_up(rebalance: Rebalance, partition: str, owner: str) -> bool:
 
 
 def _stopped_ms(rebalance: Rebalance, partition: str, owner: str) -> int:
-    """When work on a partition stopped."""
+    """When work on a partition stopped, but no earlier than this rebalance pays for it."""
     if partition in rebalance.vacant:
-        return rebalance.started_ms
-    return rebalance.stopped.get(owner, rebalance.joins.get(owner, rebalance.started_ms))
+        return rebalance.vacant[partition]
+    return max(rebalance.stopped.get(owner, rebalance.joins.get(owner, rebalance.started_ms)), rebalance.started_ms)

@@ -129,7 +129,7 @@ class Rebalance(Record, Struct, array_like=True):
     bounded: bool = False  # only the end was seen: the start is the latest possible one
     stored: bool = False  # the assignment is known only from a stored record or a poll
     proven: bool = False  # a later line shows that the assignment was stored: brokers log that it came before they store it
-    vacant: list[str] = []  # partitions that the rebalance before left without an active owner
+    vacant: dict[str, int] = {}  # partition that an earlier rebalance left without an active owner: from when on this one pays for it
     next_state: str = ""  # of one whose end no line shows: the state in which the next line finds the group
     owners_unknown: bool = False  # who had which partitions before it is not known
     called: dict[str, int] = {}  # members that an answer told to join again: when
@@ -140,7 +140,6 @@ class Rebalance(Record, Struct, array_like=True):
     end_seen: bool = True  # whether a line shows when it ended; else `ended_ms` is the time of its last line
     config_offset: int = NO_CONFIG  # of Connect: how far the leader had read the config topic
     delay_ms: int = 0  # of Connect: until lost connectors and tasks are given to others
-    vacant_since: dict[str, int] = {}  # of Connect: for those of `vacant`, the end of the rebalance that left them so
 
     @property
     def of_connect(self) -> bool:

@@ -45,6 +45,7 @@ _GROUP: Final = ("request.groupId", 0)
 _MEMBER: Final = ("request.memberId", 0)
 _GENERATION: Final = ("request.generationId", 0)
 _ERROR: Final = ("response.errorCode", 0)
+_MEMBER_BEAT: Final = (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))
 
 # Kafka clients/src/main/resources/common/message/*.json; a converter writes every field of the request's version.
 _APIS: Final = (
@@ -70,12 +71,9 @@ _APIS: Final = (
         (("request.key", 3), ("response.errorCode", 3), ("response.nodeId", 3), ("response.host", 3), ("response.port", 3)),
         # Where there is no coordinator, the answer has node -1, port -1 and host "".
         (("response.coordinators", "key", "host", "port", "errorCode", "nodeId"),), "coordinators"),
-    Api(events.CONSUMER_GROUP_HEARTBEAT, 68, 1,
-        (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
-    Api(events.SHARE_GROUP_HEARTBEAT, 76, 2,
-        (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
-    Api(events.STREAMS_GROUP_HEARTBEAT, 88, 2,
-        (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))),
+    Api(events.CONSUMER_GROUP_HEARTBEAT, 68, 1, _MEMBER_BEAT),
+    Api(events.SHARE_GROUP_HEARTBEAT, 76, 2, _MEMBER_BEAT),
+    Api(events.STREAMS_GROUP_HEARTBEAT, 88, 2, _MEMBER_BEAT),
 )  # fmt: skip
 APIS: Final = {api.name: api for api in _APIS}
 _WITH_BLOBS: Final = frozenset({events.JOIN_GROUP, events.SYNC_GROUP})

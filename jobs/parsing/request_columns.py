@@ -201,17 +201,23 @@ def _coordinator(answer: Entry) -> dict[str, Any]:
     return {"coordinator_id": answer.node_id, "coordinator_address": address}
 
 
-def _beat_of_consumer_group(request: Entry, response: Entry) -> dict[str, Any]:
-    """The subscription of a KIP-848 member, in the shape of a classic protocol, what it owns and is assigned. Null when unchanged."""
-    topics, target = request.subscribed_topic_names, response.assignment
-    protocol = {"name": _either(request.server_assignor, "consumer"), "topics": [topic or "" for topic in topics or ()]}
-    assigned = {"member_id": response.member_id, "partitions": _partitions(target.topic_partitions) if isinstance(target, Target) else None}
+def _beat_of_member(request: Entry, response: Entry) -> dict[str, Any]:
+    """What every heartbeat of a member with an epoch says of it."""
     return {
         "instance_id": request.instance_id,
         "generation": request.member_epoch,
         "answer_member_id": response.member_id,
         "answer_generation": response.member_epoch,
         "rebalance_timeout_ms": request.rebalance_timeout_ms,
+    }
+
+
+def _beat_of_consumer_group(request: Entry, response: Entry) -> dict[str, Any]:
+    """The subscription of a KIP-848 member, in the shape of a classic protocol, what it owns and is assigned. Null when unchanged."""
+    topics, target = request.subscribed_topic_names, response.assignment
+    protocol = {"name": _either(request.server_assignor, "consumer"), "topics": [topic or "" for topic in topics or ()]}
+    assigned = {"member_id": response.member_id, "partitions": _partitions(target.topic_partitions) if isinstance(target, Target) else None}
+    return _beat_of_member(request, response) | {
         "heartbeat_interval_ms": response.heartbeat_interval_ms,
         "protocol": request.server_assignor,
         "protocols": None if topics is None else [protocol],
@@ -222,15 +228,8 @@ def _beat_of_consumer_group(request: Entry, response: Entry) -> dict[str, Any]:
 
 
 def _beat_of_others(request: Entry, response: Entry) -> dict[str, Any]:
-    """Who a member of a share or a Streams group is."""
-    return {
-        "instance_id": request.instance_id,
-        "generation": request.member_epoch,
-        "answer_member_id": response.member_id,
-        "answer_generation": response.member_epoch,
-        "rebalance_timeout_ms": request.rebalance_timeout_ms,
-        "reason": response.error_message,
-    }
+    """Who a member of a share or a Streams group is, and why it was refused."""
+    return _beat_of_member(request, response) | {"reason": response.error_message}
 
 
 def _partitions(topics: Sequence[TopicIdPartitions | None] | None) -> list[str] | None:

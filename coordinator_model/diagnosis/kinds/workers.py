@@ -29,7 +29,16 @@ def why_again(rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath
     return reasons.CONNECTOR_CHANGED if has_news else culprit.cause
 
 
-def changed(rebalance: Rebalance) -> str:
+def named(rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath) -> RebalanceTrigger:
+    """The culprit with the connectors that changed, or the worker because of which a delay ran; any other one as it is."""
+    if culprit.cause == reasons.CONNECTOR_CHANGED and (names := _changed(rebalance)):
+        return culprit.changed(reason=names)
+    if culprit.cause == reasons.DELAY_ENDED and before.wait is not None:
+        return before.wait.began.changed(at_ms=culprit.at_ms, cause=culprit.cause, reason=culprit.reason, sign=culprit.sign)
+    return culprit
+
+
+def _changed(rebalance: Rebalance) -> str:
     """The connectors of which an assignment has more or less than the one before; empty if there are none, or that is not known."""
     if rebalance.assigned is None or rebalance.owners_unknown or rebalance.count_before < 1:
         return ""
@@ -43,8 +52,11 @@ def _connector(name: str) -> str:
     return name.rpartition("-")[0] if cost.is_counted(name) else name.removesuffix(CONNECTOR.format(""))
 
 
-def wait_after(rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermath) -> TasksWait | None:
-    """Who waits for a worker after a rebalance: what the lost ones had, while a scheduled delay runs. It goes on in later rebalances."""
+def wait_after(rebalance: Rebalance, unowned: dict[str, str], culprit: RebalanceTrigger, before: Aftermath) -> TasksWait | None:
+    """Who waits for a worker after a rebalance: what the lost ones had, while a scheduled delay runs. It goes on in later rebalances.
+
+    `unowned`: what the rebalance leaves without an owner (cost.leaves_unowned).
+    """
     if rebalance.assigned is None:
         return before.wait
     if not rebalance.delay_ms:
@@ -52,7 +64,7 @@ def wait_after(rebalance: Rebalance, culprit: RebalanceTrigger, before: Aftermat
     wait = before.wait or TasksWait(rebalance.ended_ms, rebalance.delay_ms, culprit, rebalance.old_generation)
     lost = {
         task: wait.since.get(task, (rebalance.stopped.get(owner, rebalance.started_ms), rebalance.ended_ms))
-        for task, owner in cost.leaves_unowned(rebalance).items()
+        for task, owner in unowned.items()
         if cost.is_counted(task)
     }
     return wait.changed(due_ms=rebalance.ended_ms + rebalance.delay_ms, since=lost)
