@@ -1,11 +1,12 @@
 -- What did rebalances cost, and who caused them?
 --
 -- One row per payer, the most expensive first: how long the rebalances took that the payer caused, in all groups. `by` sets what a payer
--- is: an application (a client.id without the number, or the hash of a Kubernetes pod, at its end), a client, a member, a group, or a day
--- (UTC). The payer is the culprit that `why` names; for COORDINATOR_MOVED it is the broker. `(no culprit)` stands for rebalances without
--- one. `unavailable_partition_ms` is the unowned partition time (sum), as in `worst`. `by_failures_ms` is the part that timeouts, late
--- joins and lost coordinators caused, not members that joined or left on purpose. Start-ups are left out: the first rebalance of a group
--- that was new or empty is nobody's fault (`first-join` shows it), unless a failure had emptied the group.
+-- is: an application (a client.id without the number, or the hash of a Kubernetes pod, at its end; the group for threads of Kafka Streams
+-- and for Connect workers that are named by their address), a client, a member, a group, or a day (UTC). The payer is the culprit that
+-- `why` names; for COORDINATOR_MOVED it is the broker. `(no culprit)` stands for rebalances without one. `unavailable_partition_ms` is the
+-- unowned partition time (sum), as in `worst`. `by_failures_ms` is the part that timeouts, late joins and lost coordinators caused, not
+-- members that joined or left on purpose. Start-ups are left out: the first rebalance of a group that was new or empty is nobody's fault
+-- (`first-join` shows it), unless a failure had emptied the group.
 --
 -- :by = application  who pays: application, client, member, group or day
 -- :cluster :group :since :until :limit = 20
@@ -20,7 +21,10 @@ WITH named AS (
         WHEN 'client' THEN r.culprit_client_id
         WHEN 'member' THEN r.culprit_member_id
         WHEN 'day' THEN CAST(DATE '1970-01-01' + CAST(floor(unix_millis(r.started_at) / 86400000) AS INT) AS STRING)
-        ELSE application(r.culprit_client_id)
+        ELSE CASE
+          WHEN r.culprit_client_id LIKE '%-StreamThread-%' OR r.culprit_client_id LIKE 'connect-%:%' THEN r.group_id
+          ELSE application(r.culprit_client_id)
+        END
       END,
       r.culprit_broker,
       '(no culprit)'

@@ -2,11 +2,12 @@
 --
 -- One row per wave of restarts in a group, rolling ones first, then the newest. ROLLING: a finding ROLLING_RESTART, with its figures; or
 -- two clients or more left and came back under new member ids, each within `gap_ms` of the one before. TOGETHER: all of them were away at
--- once. ONE_CLIENT: one client, twice or more. A client whose old member id was used again later had only paused, and does not count.
--- Storms are no deployments, nor are restarts after a broker was lost: see `storms` and `incidents`. `clean` members left by themselves,
--- or came back as the same static member. `expired` members were removed when their session ran out. `rebalances` counts those that began
--- in the wave, without start-ups. Consumers of Connect's sink tasks are left out: workers start and stop them whenever they distribute
--- tasks.
+-- once. ONE_CLIENT: one client, twice or more. UNCLEAN: at least half of them were removed when their session ran out, and came only later,
+-- as after a crash: no line shows that somebody restarted them. A client whose old member id was used again later had only paused, and does
+-- not count. Storms are no deployments, nor are restarts after a broker was lost: see `storms` and `incidents`. `clean` members left by
+-- themselves, or came back as the same static member. `expired` members were removed when their session ran out. `rebalances` counts those
+-- that began in the wave, without start-ups. Consumers of Connect's sink tasks are left out: workers start and stop them whenever they
+-- distribute tasks.
 --
 -- :cluster :group :since :until
 -- :gap_ms = 60000  longest pause within a wave, ms
@@ -43,12 +44,12 @@ ends AS (
     AND in_scope(s.ended_at)
 ),
 restarts AS (
-  SELECT x.cluster, x.group_id, x.client_id, x.member_id, x.end_kind, x.gone_at, min(a.came_at) AS back_at
+  SELECT x.cluster, x.group_id, x.client_id, x.member_id, x.end_kind, x.gone_at, x.ended_at, min(a.came_at) AS back_at
   FROM ends AS x
   JOIN arrivals AS a
     ON a.cluster = x.cluster AND a.group_id = x.group_id AND a.client_id = x.client_id AND a.member_id <> x.member_id
       AND a.came_at >= x.gone_at - INTERVAL 1 SECOND AND unix_millis(a.came_at) <= unix_millis(x.ended_at) + :gap_ms
-  GROUP BY x.cluster, x.group_id, x.client_id, x.member_id, x.end_kind, x.gone_at
+  GROUP BY x.cluster, x.group_id, x.client_id, x.member_id, x.end_kind, x.gone_at, x.ended_at
 ),
 moves AS (
   SELECT f.cluster, f.group_id, f.occurred_at
@@ -87,6 +88,7 @@ waves AS (
     count(*) AS restarts,
     count(*) FILTER (WHERE n.end_kind <> 'SESSION_TIMEOUT') AS clean,
     count(*) FILTER (WHERE n.end_kind = 'SESSION_TIMEOUT') AS expired,
+    count(*) FILTER (WHERE n.end_kind = 'SESSION_TIMEOUT' AND n.back_at > n.ended_at) AS late,
     max(n.gone_at) <= min(n.back_at) AS together,
     count(*) FILTER (WHERE n.end_kind <> 'LEFT' AND EXISTS (
       SELECT 1 FROM moves AS m
@@ -114,7 +116,8 @@ told AS (
 others AS (
   SELECT
     w.cluster, w.group_id, w.started_at, w.ended_at,
-    CASE WHEN w.clients = 1 THEN 'ONE_CLIENT' WHEN w.together THEN 'TOGETHER' ELSE 'ROLLING' END AS verdict,
+    CASE WHEN w.clients = 1 THEN 'ONE_CLIENT' WHEN w.together THEN 'TOGETHER' WHEN w.late * 2 >= w.restarts THEN 'UNCLEAN'
+      ELSE 'ROLLING' END AS verdict,
     w.clients, w.restarts, w.clean, w.expired,
     count(r.started_at) AS rebalances,
     CASE WHEN count(r.started_at) = 0 THEN 0 ELSE known_sum(r.total_ms) END AS total_ms,
@@ -129,7 +132,7 @@ others AS (
       SELECT 1 FROM bursts AS f
       WHERE f.cluster = w.cluster AND f.group_id = w.group_id AND f.started_at <= w.ended_at AND f.last_at >= w.started_at
     )
-  GROUP BY w.cluster, w.group_id, w.started_at, w.ended_at, w.clients, w.restarts, w.clean, w.expired, w.together
+  GROUP BY w.cluster, w.group_id, w.started_at, w.ended_at, w.clients, w.restarts, w.clean, w.expired, w.late, w.together
 )
 SELECT
   d.cluster, d.group_id, d.verdict, d.started_at, d.ended_at, d.clients, d.restarts, d.clean, d.expired, d.rebalances, d.total_ms,

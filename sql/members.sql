@@ -13,8 +13,9 @@ WITH went AS (
   SELECT s.cluster, s.group_id, s.member_id, s.ended_at FROM member_sessions AS s
   UNION ALL  -- the coordinator logs that a member joins before it refuses that
   SELECT e.cluster, e.group_id, coalesce(nullif(e.answer_member_id, ''), e.member_id), e.occurred_at FROM group_events AS e
-  WHERE e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.generation = 0 AND e.error_code NOT IN (0, 7, 14, 15, 16)
-  UNION ALL  -- no request of share and Streams groups is read: what is stored of a member shows that it was taken
+  WHERE e.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'SHARE_GROUP_HEARTBEAT', 'STREAMS_GROUP_HEARTBEAT') AND e.generation = 0
+    AND e.error_code NOT IN (0, 7, 14, 15, 16)
+  UNION ALL  -- from the log of the coordinator alone: what is stored of a member shows that it was taken
   SELECT e.cluster, e.group_id, e.member_id, e.occurred_at FROM group_events AS e
   WHERE e.state = 'JOINED' AND e.protocol_type IN ('share', 'streams') AND NOT EXISTS (
     SELECT 1 FROM group_events AS a

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue
-from coordinator_model.diagnosis.client_catalogue import SINK_TASK, STREAMS_ASSIGNOR
 from coordinator_model.diagnosis.cost import Cost
 from coordinator_model.diagnosis.findings import NOBODY, emit, seconds
+from coordinator_model.diagnosis.kinds.settings import SINK_TASK, STREAMS_ASSIGNOR, process_of
 from coordinator_model.errors import Error
 from coordinator_model.events import TIMES_FROM_MS
 from coordinator_model.specification.timers import NEVER
@@ -176,11 +176,12 @@ def _judge_clients(g: Emitter, burst: list[PastRebalance]) -> None:
     left = [past for past in told if past.cause in _DEPARTURES]
     restarted = _restarted([past for past in left if past.member_id not in joined and past.cause in _RESTARTS])
     again = len(left) - len(restarted)  # in a crash loop the member that departs has only just joined
-    if len(restarted) >= RESTARTED_AT_LEAST and len(joined) >= RESTARTED_AT_LEAST and again <= len(restarted) // 2:
+    is_several = len({process_of(client) for client in restarted.values()}) > 1
+    if is_several and len(restarted) >= RESTARTED_AT_LEAST and len(joined) >= RESTARTED_AT_LEAST and again <= len(restarted) // 2:
         _report_rolling_restart(g, _from_first_to_last(told, restarted), restarted)
         return
-    storm = _storm(burst)
-    if storm:
+    is_searched = g.view.group_type == "consumer"  # in others a stall, a restart and a scale-in within two minutes would make one
+    if is_searched and (storm := _storm(burst)):
         _report_storm(g, storm)
 
 
@@ -263,8 +264,9 @@ def _from_first_to_last(told: list[PastRebalance], restarted: dict[str, str]) ->
     return told[first : back[-1] + 1 if back and back[-1] > first else None]
 
 
-def _texts(g: Emitter) -> Any:
-    return consumer_catalogue if g.view.consumer_protocol else catalogue
+def _restart_text(g: Emitter) -> catalogue.Text:
+    of_consumers = consumer_catalogue.ROLLING_RESTART if g.view.consumer_protocol else catalogue.ROLLING_RESTART
+    return consumer_catalogue.ROLLING_RESTART_OF.get(g.view.group_type, of_consumers)
 
 
 def _client(past: PastRebalance) -> tuple[str, str]:
@@ -278,7 +280,7 @@ def _report_rolling_restart(g: Emitter, burst: list[PastRebalance], restarted: d
     # Member ids of the consumer protocol do not begin with the id of the client, also where a group has left that protocol since.
     named = not g.view.consumer_protocol and all(member.startswith(client) for member, client in restarted.items())
     clients = {} if named else {"clients": sorted(client or member for member, client in restarted.items())}
-    _report(g, _texts(g).ROLLING_RESTART, burst, NOBODY, words, restarted=sorted(restarted), longest_restart_ms=or_none(longest), **clients)
+    _report(g, _restart_text(g), burst, NOBODY, words, restarted=sorted(restarted), longest_restart_ms=or_none(longest), **clients)
 
 
 def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
@@ -310,8 +312,9 @@ def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
     }
     one = next(("", past.client_id, past.client_host) for past in burst if _client(past) == clients[0]) if len(clients) == 1 else NOBODY
     figures = {"by_culprit": began, "by_client": shares, "clients": names, "causes": dict(counted), "common_causes": common}
+    text = consumer_catalogue.REBALANCE_STORM if g.view.consumer_protocol else catalogue.REBALANCE_STORM
     figures["silent_partition_ms"] = sum(past.unheard_ms for past in burst)
-    _report(g, _texts(g).REBALANCE_STORM, burst, one, words, **figures)
+    _report(g, text, burst, one, words, **figures)
 
 
 def _shares(by_client: dict[str, int]) -> str:

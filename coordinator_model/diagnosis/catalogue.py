@@ -56,8 +56,12 @@ POLL_TIMEOUT: Final = Text(
     "POLL_TIMEOUT",
     "WARNING",
     "{departure}: the application did not call poll() within max.poll.interval.ms{limit}.",
-    "Shorten the work between two polls ({fewer}move slow calls off the polling thread), or raise "
-    "max.poll.interval.ms{current} above the longest processing time.{unless}",
+    "Shorten the work between two polls ({less}), or raise {poll}{current} above the longest processing time.{unless}",
+)
+POLL_TIMEOUT_OF_WORKER: Final = POLL_TIMEOUT._replace(
+    message="{departure}: the Connect worker took no part in it within {poll}{limit}. Its tasks may go on there while others run them, "
+    "too.",
+    advice="{unstick} Shorten that, or raise {poll}{current}.{unless}",
 )
 POLL_TIMEOUT_OF_PAUSED: Final = POLL_TIMEOUT._replace(
     message="The client left the group: the application did not call poll() within max.poll.interval.ms{limit}. Its process, or its "
@@ -111,6 +115,10 @@ COORDINATOR_ERROR: Final = Text(
     "The coordinator reports: {words}.",
     "Read the lines around it in the broker's log. It may have caused the group's rebalances around that time.",
 )
+TOPICS_MISSING: Final = COORDINATOR_ERROR._replace(
+    advice="Create these topics, then restart the instances that have given up meanwhile (MissingSourceTopicException)."
+)
+"""COORDINATOR_ERROR about source topics of a Streams group (KIP-1071)."""
 SLOW_JOINER: Final = Text(
     "SLOW_JOINER",
     "WARNING",
@@ -209,7 +217,7 @@ HEARTBEAT_NEAR_MISS: Final = Text(
     "HEARTBEAT_NEAR_MISS",
     "WARNING",
     "The member was silent for {silence}; after {limit} (session.timeout.ms) the coordinator would have removed it.",
-    LOOK + " Or raise session.timeout.ms well above {silence}. Keep heartbeat.interval.ms at a third of it or less.",
+    LOOK + " Or raise {session} well above {silence}. Keep heartbeat.interval.ms at a third of it or less.",
 )
 IDLE_MEMBERS: Final = Text(
     "IDLE_MEMBERS",
@@ -220,8 +228,7 @@ IDLE_MEMBERS: Final = Text(
 ASSIGNMENT_SKEW: Final = Text("ASSIGNMENT_SKEW", "INFO", "One member has {most} partitions, another {least}.", "{remedy}")
 WITH_POLL_GAP: Final = POLL_TIMEOUT._replace(
     message="{departure}: the application did not call poll() for about {gap} (max.poll.interval.ms is {limit}).",
-    advice="Raise max.poll.interval.ms{current} above {least}, or shorten the work between two polls: move slow calls off the polling "
-    "thread{fewer}.",
+    advice="Raise {poll}{current} above {least}, or shorten the work between two polls: {less}.",
 )
 """POLL_TIMEOUT, once later lines show for how long the client did not poll."""
 NOT_THE_COORDINATOR: Final = MODEL_DIVERGENCE._replace(
@@ -239,10 +246,13 @@ PAUSE_OR_STALL: Final = (
 SLOW_TO_JOIN: Final = {
     silences.PAUSED: PAUSE,
     silences.STALLED: "Its heartbeats continued: only its poll loop stalled. Shorten its work between two polls{fewer}: the group "
-    "waits for it, up to max.poll.interval.ms{limit}.",
+    "waits for it, up to {poll}{limit}.",
     silences.UNKNOWN: PAUSE_OR_STALL,
 }
-STILL_RAN: Final = "The client was still running after the group had removed it, and others may have had its partitions by then. "
+SLOW_WORKER: Final = "Its heartbeats continued. {unstick} The group waits for it, up to {poll}{limit}."
+STILL_RAN: Final = "The client was still running after the group had removed it{meanwhile}. "
+MAY_BE_TAKEN: Final = ", and others may have had its partitions by then"
+WAITED_FOR: Final = ". No other worker had its tasks by then: the scheduled delay ran"
 MISSED_A_REBALANCE: Final = (
     "The member missed a rebalance. It must poll, and so rejoin, within max.poll.interval.ms{current} after the rebalance begins. "
     "Check its log for that time: a stalled poll loop or a paused process delayed it."
@@ -278,7 +288,7 @@ COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListene
 
 REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group removed it: lines are missing, or the log starts later."
 REMOVED_FOR_SILENCE: Final = (
-    "The process was silent for {silence}. " + LOOK + " To survive such a pause, raise session.timeout.ms{current} above {least}.{poll}"
+    "The process was silent for {silence}. " + LOOK + " To survive such a pause, raise {session}{current} above {least}.{poll}"
 )
 TOO_LONG_WITHOUT_POLL: Final = " Raise max.poll.interval.ms{current} above that, too: a client that did not poll for so long leaves."
 LEADER_UNHEARD: Final = "The group waited for its assignment, and it sent nothing for {silence}. " + SLOW_ASSIGNOR

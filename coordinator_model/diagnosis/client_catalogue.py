@@ -2,93 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue
 from coordinator_model.diagnosis.catalogue import Text
-from coordinator_model.events import CONNECT
-
-SINK_TASK: Final = "connector-consumer-"
-"""Client ids of the consumers of sink tasks begin so (org.apache.kafka.connect.runtime.Worker.baseConsumerConfigs)."""
-STREAMS_ASSIGNOR: Final = "stream"
-"""StreamsPartitionAssignor.name."""
-
-
-class Settings(NamedTuple):
-    """What the settings of a client are called, what takes part in the group there, and what to do where that was stuck."""
-
-    session: str = "session.timeout.ms"
-    poll: str = "max.poll.interval.ms"  # empty: it has none
-    records: str = "max.poll.records"
-    thread: str = "its poll loop"
-    unstick: str = (
-        "A client rejoins when the application calls poll(). Check in its log what it did instead (slow work, a call that hangs)."
-    )
-    stop: str = catalogue.CALL_CLOSE  # what a planned stop takes
-
-    def fewer_records(self, advice: str) -> str:
-        """`advice` with the setting of how many records a poll hands out; empty for a client that has none, such as librdkafka's."""
-        return advice.format(self.records) if self.records else ""
-
-
-_PYTHON: Final = Settings("session_timeout_ms", "max_poll_interval_ms", "max_poll_records")
-SETTINGS: Final = {
-    "": Settings(),
-    "connect": Settings(
-        "session.timeout.ms of the worker",
-        "rebalance.timeout.ms of the worker",
-        "",
-        "the worker's thread",
-        "Check in the worker's log what it did instead: most often it started or stopped a connector, or read the config topic.",
-        "A worker that is stopped with SIGTERM leaves as soon as its tasks have stopped.",
-    ),
-    "sink": Settings(
-        "consumer.override.session.timeout.ms of the connector",
-        "consumer.override.max.poll.interval.ms",
-        "consumer.override.max.poll.records of the connector",
-        stop="It is the consumer of a sink task: see first what its Connect cluster did with the task, or with its worker, at that time.",
-    ),
-    "streams": Settings(
-        stop="KafkaStreams.close() does not leave the group by itself: let it leave by CloseOptions when you scale in, or give each "
-        "instance a group.instance.id, so that a restart within the session timeout moves nothing."
-    ),
-    "logstash": Settings(*(f"{name} of the kafka input" for name in _PYTHON)),
-    "librdkafka": Settings(records=""),
-    "kafka-python": _PYTHON,
-    "aiokafka": _PYTHON,
-    "kafkajs": Settings("sessionTimeout", "", ""),
-    "sarama": Settings("Consumer.Group.Session.Timeout", "", ""),
-    "kafka-go": Settings("SessionTimeout of the ReaderConfig", "", ""),
-    "franz-go": Settings("kgo.SessionTimeout", "", ""),
-}
-"""By the library or the program; those of the Java client elsewhere. Sources: WorkerConfig and DistributedConfig of Connect,
-logstash-integration-kafka, and the configuration of each library."""
-
-
-def is_java(software: str) -> bool:
-    """Whether a client may be Java's, by what it says of itself (KIP-511)."""
-    return not software or software.startswith("apache-kafka-java")
-
-
-def settings_of_member(protocol_type: str, protocol: str, client_id: str) -> Settings:
-    """The settings of a member by what its classic group is for (JoinGroup), and by its client.id."""
-    is_stream = protocol == STREAMS_ASSIGNOR
-    key = CONNECT if protocol_type == CONNECT else "sink" if client_id.startswith(SINK_TASK) else "streams" if is_stream else ""
-    return SETTINGS[key]
-
-
-def settings_of(software: str) -> Settings:
-    """The settings of a client by what it says of itself. Most that say another name than these are librdkafka's."""
-    return SETTINGS[""] if is_java(software) else SETTINGS.get(software.partition(" ")[0], SETTINGS["librdkafka"])
-
-
-OF_PROGRAMS: Final = Settings(
-    records="",
-    thread="the {program} thread",
-    unstick="No application polls there: find out what that thread waited for (take a thread dump while it is stuck; in Schema Registry, "
-    "reading _schemas).",
-)
-"""Of other programs that are members of a group by themselves, such as Schema Registry: none of them reads records there."""
 
 _ASK_THE_BROKER: Final = " The log of the group's coordinator shows which (docs/capture.md)."
 
@@ -102,8 +19,8 @@ NO_HEARTBEAT_RESPONSE: Final = Text(
 )
 POLL_TIMEOUT: Final = catalogue.POLL_TIMEOUT._replace(
     message="{departure}: the application did not call poll() within {of_poll}.",
-    advice="Shorten the work between two polls ({records}move slow calls off the polling thread), or raise {poll}{current} above the "
-    "longest processing time." + catalogue.UNLESS_PAUSED,
+    advice="Shorten the work between two polls ({less}), or raise {poll}{current} above the longest processing time."
+    + catalogue.UNLESS_PAUSED,
 )
 POLL_TIMEOUT_OF_WORKER: Final = catalogue.POLL_TIMEOUT._replace(
     message="The Connect worker left the group: it took no part in it within its rebalance.timeout.ms.",
@@ -133,6 +50,11 @@ UNRELEASED_INSTANCE_ID: Final = consumer_catalogue.UNRELEASED_INSTANCE_ID._repla
 CLIENT_REFUSED: Final = Text(
     "CLIENT_REFUSED", "ERROR", "The coordinator refused the client, which gave up: {reason}", "Fix what the error names, then restart it."
 )
+TOPOLOGY_REFUSED: Final = CLIENT_REFUSED._replace(
+    advice="All instances of a Streams group run one topology, that of its first member. Give all of them the same code, or give the "
+    "changed application an application.id of its own."
+)
+"""CLIENT_REFUSED of a Streams client with another topology (GroupMetadataManager.maybeUpdateTopology)."""
 FENCED_MEMBER_EPOCH: Final = consumer_catalogue.FENCED_MEMBER_EPOCH._replace(
     message="The coordinator refused a heartbeat of the client: it knows the member with another epoch{times}."
 )

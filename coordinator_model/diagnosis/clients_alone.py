@@ -16,8 +16,9 @@ from typing import Any, Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import client_catalogue, removals
 from coordinator_model.diagnosis.bursts import LONGEST_MS, QUIET_MS, REPLACED_AT_LEAST, STORM_AT_LEAST
-from coordinator_model.diagnosis.client_catalogue import COORDINATOR_AWAY, SETTINGS, SINK_TASK, TEXTS
+from coordinator_model.diagnosis.client_catalogue import COORDINATOR_AWAY, TEXTS
 from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds
+from coordinator_model.diagnosis.kinds.settings import OF_PROGRAMS, SETTINGS, SINK_TASK
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view import reasons
@@ -266,7 +267,7 @@ def _is_trouble(one: Trouble) -> bool:
 
 def _tell(g: Emitter, one: Trouble) -> None:
     """Writes the finding of a trouble."""
-    settings, text = SETTINGS.get(one.settings, client_catalogue.OF_PROGRAMS), TEXTS[one.code]
+    settings, text = SETTINGS.get(one.settings, OF_PROGRAMS), TEXTS[one.code]
     is_program = one.code == "POLL_TIMEOUT" and (one.settings == "connect" or one.settings not in SETTINGS)
     if is_program:
         text = client_catalogue.POLL_TIMEOUT_OF_WORKER if one.settings in SETTINGS else client_catalogue.POLL_TIMEOUT_OF_PROGRAM
@@ -276,7 +277,7 @@ def _tell(g: Emitter, one: Trouble) -> None:
         **settings._asdict(),
         "program": one.settings,
         "thread": settings.thread.format(program=one.settings),
-        "records": settings.fewer_records("lower {}, "),
+        "less": settings.less_work(),
         "departure": removals.departure(is_static=bool(one.instance_id)),
         "limit": f" ({seconds(one.limit_ms)})" if one.limit_ms >= 0 else "",
         "of_poll": f"{settings.poll or 'its limit'}{f' ({seconds(one.limit_ms)})' if one.limit_ms >= 0 else ''}",

@@ -6,6 +6,7 @@ from typing import Final
 
 from coordinator_model.diagnosis import catalogue, silences
 from coordinator_model.diagnosis.catalogue import LOOK, PAUSE, PAUSE_OR_STALL, Text
+from coordinator_model.events import SHARE, STREAMS
 
 _SESSION_SETTING: Final = (
     "{type}.session.timeout.ms of the group (kafka-configs.sh --entity-type groups), or else group.{type}.session.timeout.ms of the "
@@ -25,7 +26,7 @@ REBALANCE_TIMEOUT: Final = Text(
 SLOW_TO_REVOKE: Final = {
     silences.PAUSED: PAUSE,
     silences.STALLED: "The application did not call poll() in that time, or its rebalance listener took that long: shorten the work "
-    "between two polls ({fewer}move slow calls off the polling thread), or raise max.poll.interval.ms{current}.",
+    "between two polls ({less}), or raise max.poll.interval.ms{current}.",
     silences.UNKNOWN: PAUSE_OR_STALL,
 }
 TOPIC_MAY_BE_GONE: Final = (
@@ -154,6 +155,18 @@ ROLLING_RESTART: Final = catalogue.ROLLING_RESTART._replace(
     advice="Give every consumer a group.instance.id: close() then leaves only temporarily (epoch -2), and a restart shorter than the "
     "session timeout causes no rebalance.{longest} The session timeout is " + _SESSION_SETTING,
 )
+ROLLING_RESTART_OF: Final = {
+    STREAMS: ROLLING_RESTART._replace(
+        advice="Each restart moves the tasks of an instance away and back. With standby replicas (streams.num.standby.replicas of the "
+        "group) others go on without restoring them first. From Kafka 4.4 on, an instance with a group.instance.id keeps its tasks if its "
+        "restart is shorter than the session timeout.{longest}"
+    ),
+    SHARE: ROLLING_RESTART._replace(
+        advice="A share group has no static members, and nobody gives partitions up in it. Let close() return before the process ends: "
+        "it releases the records that the member holds.{longest}"
+    ),
+}
+"""By the type of the group, where that is not consumer."""
 REBALANCE_STORM: Final = catalogue.REBALANCE_STORM._replace(
     message="The epoch of the group rose {epochs} times in {span}, in {rows}{began}: {common}{how}.",
     advice="{remedy} Until then partitions keep moving, and nobody reads them each time.",

@@ -6,8 +6,8 @@ from typing import Final
 
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, incidents, margins, silences
-from coordinator_model.diagnosis.client_catalogue import settings_of
 from coordinator_model.diagnosis.findings import above, current, emit, first_time, seconds, since
+from coordinator_model.diagnosis.kinds import settings
 from coordinator_model.diagnosis.refusals import poll_limit_too, removal
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
@@ -50,21 +50,21 @@ def removed(g: Emitter, view: ConsumerView, member: ConsumerMember, change: Chan
         incidents.hold_back(g, Silence(**member.shared() | told, at_ms=change.at_ms, is_end=True, seen_ms=member.heard_ms))
     elif change.cause == reasons.REBALANCE_TIMEOUT:
         topics = view.episode is not None and any(one.cause in _OF_TOPICS for one in view.episode.rounds)
-        remedy = (consumer_catalogue.TOPIC_MAY_BE_GONE if topics else "") + _revoke_sooner(member, change.at_ms)
+        remedy = (consumer_catalogue.TOPIC_MAY_BE_GONE if topics else "") + _revoke_sooner(g, member, change.at_ms)
         words = {"limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "", "remedy": remedy}
         details = {"rebalance_timeout_ms": or_none(limit_ms)}
         emit(g, consumer_catalogue.REBALANCE_TIMEOUT, change.at_ms, member.client(), signs, words, generation=epoch, **details)
 
 
-def _revoke_sooner(member: ConsumerMember, at_ms: int) -> str:
+def _revoke_sooner(g: Emitter, member: ConsumerMember, at_ms: int) -> str:
     """What helps a member that did not give partitions up within its rebalance timeout, which was over then.
 
     Heartbeats go on while the application does not poll: its background thread sends them (ConsumerHeartbeatRequestManager).
     """
     limit_ms = member.rebalance_timeout_ms
     why = silences.why(member.as_observed(member.longest_gap_ms), at_ms - limit_ms, at_ms)
-    fewer = settings_of(member.software).fewer_records("lower {}, ")
-    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms), fewer=fewer, since=since(member.heard_ms))
+    less = settings.of_member(g.view, member.client_id, member.software).less_work()
+    return consumer_catalogue.SLOW_TO_REVOKE[why].format(current=current(limit_ms), less=less, since=since(member.heard_ms))
 
 
 def waited(g: Emitter, episode: Episode, member: ConsumerMember | None, waited_ms: int) -> None:
@@ -145,7 +145,8 @@ def rejected(g: Emitter, view: ConsumerView, event: Event) -> None:
     """
     if first_time(g, client_catalogue.CLIENT_REFUSED, event.client_id or event.client_host, -1):
         client, words = (event.member_id, event.client_id, event.client_host), {"reason": event.reason}
-        emit(g, client_catalogue.CLIENT_REFUSED, event.at_ms, client, [ref(event)], words, generation=view.epoch, times=1)
+        text = client_catalogue.TOPOLOGY_REFUSED if "opology" in event.reason else client_catalogue.CLIENT_REFUSED
+        emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch, times=1)
 
 
 def classic_member_refused(g: Emitter, view: ConsumerView, event: Event) -> None:
@@ -221,7 +222,7 @@ def _of_no_member(g: Emitter, view: ConsumerView, event: Event) -> None:
         "api": event.kind,
         "removal": removal(gone.end_kind if gone is not None else "", after_ms),
         "after": f" {seconds(after_ms)} after its removal" if after_ms is not None and after_ms >= 0 else "",
-        "remedy": remedy if commits or gone is None else catalogue.STILL_RAN + remedy,
+        "remedy": remedy if commits or gone is None else catalogue.STILL_RAN.format(meanwhile=catalogue.MAY_BE_TAKEN) + remedy,
         "act": catalogue.IN_A_TRANSACTION if event.kind == kinds.TXN_OFFSET_COMMIT else catalogue.BE_IDEMPOTENT,
     }
     client = (event.member_id, event.client_id, event.client_host)
@@ -250,7 +251,7 @@ def _remedy(g: Emitter, view: ConsumerView, gone: ConsumerMember | None, event: 
         return consumer_catalogue.CAME_BACK, {}
     figures = {"rebalance_timeout_ms": or_none(gone.rebalance_timeout_ms)}
     if gone.end_kind == reasons.REBALANCE_TIMEOUT:
-        return f"{consumer_catalogue.CAME_BACK} {_revoke_sooner(gone, gone.gone_ms)}", figures
+        return f"{consumer_catalogue.CAME_BACK} {_revoke_sooner(g, gone, gone.gone_ms)}", figures
     return catalogue.LEFT_AND_RAN_ON.format(current=current(gone.rebalance_timeout_ms)), figures
 
 

@@ -36,7 +36,7 @@ def with_unowned(rebalance: Rebalance, before: Aftermath) -> Rebalance:
     processes it in between, and that time counts for the second round. A rebalance that is superseded leaves all partitions that
     their owners gave up to rejoin: each rebalance pays for its own time. So does that of who comes into a group which lost its members.
     Workers of Connect leave tasks alone for long, until a scheduled delay is over: the rebalance that gives them to others counts all of
-    that time, whoever came or went in between.
+    that time, from the one on that lost them, whoever came or went in between.
     """
     unowned = before.unowned
     if rebalance.assigned is None and rebalance.outcome != SUPERSEDED:
@@ -47,7 +47,7 @@ def with_unowned(rebalance: Rebalance, before: Aftermath) -> Rebalance:
         before.ended_ms if rebalance.of_connect else rebalance.started_ms,
     )
     if rebalance.of_connect and before.wait is not None:
-        vacant |= {p: left_ms for p, (_, left_ms) in before.wait.since.items() if p in vacant}
+        vacant |= {p: lost_ms for p, (_, lost_ms) in before.wait.since.items() if p in vacant}
     return rebalance.changed(vacant=vacant, owned_before=unowned | kept_by | rebalance.owned_before)
 
 
@@ -92,8 +92,8 @@ def of(rebalance: Rebalance) -> Cost:
     unavailable = 0
     for partition, owner in sorted((p, owner) for p, owner in rebalance.owned_before.items() if is_counted(p)):
         heir = owner_after.get(partition)
-        if heir is None and rebalance.of_connect and (partition in rebalance.vacant or not rebalance.delay_ms):
-            continue  # a task that goes on waiting, or was deleted
+        if heir is None and rebalance.of_connect:
+            continue  # a task that waits, or was deleted
         if heir == owner and partition in rebalance.kept.get(owner, ()):
             continue
         to_ms = rebalance.synced.get(heir, rebalance.ended_ms) if heir is not None else rebalance.ended_ms
@@ -125,4 +125,7 @@ def _stopped_ms(rebalance: Rebalance, partition: str, owner: str) -> int:
     """When work on a partition stopped, but no earlier than this rebalance pays for it."""
     if partition in rebalance.vacant:
         return rebalance.vacant[partition]
-    return max(rebalance.stopped.get(owner, rebalance.joins.get(owner, rebalance.started_ms)), rebalance.started_ms)
+    begin_ms = rebalance.joins.get(owner, rebalance.started_ms)
+    if rebalance.of_connect:  # a worker stops its tasks before it joins (DistributedHerder.RebalanceListener.onRevoked)
+        begin_ms = min(begin_ms, rebalance.called.get(owner, begin_ms))
+    return max(rebalance.stopped.get(owner, begin_ms), rebalance.started_ms)

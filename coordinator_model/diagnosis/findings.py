@@ -121,10 +121,17 @@ def current(ms: int) -> str:
 
 def since(ms: int) -> str:
     """From when on to look, to stand after the place; empty where lines have no times."""
-    if ms < TIMES_FROM_MS:
-        return ""
+    return f" from {_clock(ms)} UTC on" if ms >= TIMES_FROM_MS else ""
+
+
+def before(ms: int) -> str:
+    """Like `since`, where what went on for an unknown time was over then."""
+    return f" before {_clock(ms)} UTC" if ms >= TIMES_FROM_MS else ""
+
+
+def _clock(ms: int) -> str:
     minutes, second = divmod(ms // 1_000, 60)
-    return f" from {minutes // 60 % 24:02}:{minutes % 60:02}:{second:02} UTC on"
+    return f"{minutes // 60 % 24:02}:{minutes % 60:02}:{second:02}"
 
 
 def above(ms: int) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from coordinator_model import events as kinds
 from coordinator_model.diagnosis import catalogue, removals
 from coordinator_model.diagnosis.findings import NOBODY, above, broker_name, emit, first_time, seconds
+from coordinator_model.diagnosis.kinds.settings import of_member
 from coordinator_model.errors import Error
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
@@ -166,7 +167,8 @@ def _report(g: Emitter, incident: Incident) -> None:
         "unheard_ms": unheard[0] if unheard else None,
     } | ({"gave_up": gave_up} if gave_up else {})
     if missed:
-        details["setting"] = f"{view.group_type}.session.timeout.ms" if view.consumer_protocol else "session.timeout.ms"
+        of_client = of_member(view, "" if unheard is None else unheard[1].client_id).session
+        details["setting"] = f"{view.group_type}.session.timeout.ms" if view.consumer_protocol else of_client
         details["unheard_client"] = unheard[1].client_id or unheard[1].member_id if unheard else None
     words = {
         "what": f"The group moved from {broker_name(incident.from_broker)} to {broker_name(incident.to_broker)}."

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from coordinator_model.diagnosis import catalogue, silences
-from coordinator_model.diagnosis.client_catalogue import settings_of
 from coordinator_model.diagnosis.findings import NOBODY, Client, current, emit, seconds, since
 from coordinator_model.diagnosis.incidents import SPAN_MS, not_admitted
+from coordinator_model.diagnosis.kinds.settings import Settings, of_member
+from coordinator_model.events import CONNECT
 from coordinator_model.states import State
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
@@ -121,20 +122,23 @@ def _emit(g: Emitter, rebalance: Rebalance, client: Client, why: str, signs: lis
     waited = f"{seconds(waited_ms)} " if waited_ms >= SLOW_MS else ""
     known = [g.view.members.get(member_id) or g.view.ended_membership(member_id) for member_id in members]
     session_ms = max((one.session_timeout_ms for one in known if one is not None), default=-1)
-    words = {"waited": waited, "whom": whom, "why": why, "remedy": _remedy(rebalance, members, limit_ms)}
+    words = {"waited": waited, "whom": whom, "why": why, "remedy": _remedy(g, rebalance, members, limit_ms)}
     details = {"join_ms": waited_ms if waited else None, "max_poll_interval_ms": or_none(limit_ms), "waited_for": list(members)}
     details["session_timeout_ms"] = or_none(session_ms)
     emit(g, catalogue.SLOW_JOINER, rebalance.joined_ms, client, signs, words, generation=rebalance.generation, **details)
 
 
-def _remedy(rebalance: Rebalance, members: Members, limit_ms: int) -> str:
+def _remedy(g: Emitter, rebalance: Rebalance, members: Members, limit_ms: int) -> str:
     """What to change, where all members that were waited for had the same reason."""
     until = {member_id: rebalance.joins.get(member_id, rebalance.joined_ms) for member_id in members}
     found = {silences.why(one, rebalance.started_ms, until[m]) if one is not None else silences.UNKNOWN for m, one in members.items()}
     why = found.pop() if len(found) == 1 else silences.UNKNOWN
-    fewer = min((settings_of(one.software).fewer_records(" ({})") for one in members.values() if one is not None), default="", key=len)
-    heard_ms = min((one.heard_until_ms() for one in members.values() if one is not None), default=-1)
-    return catalogue.SLOW_TO_JOIN[why].format(limit=current(limit_ms), fewer=fewer, since=since(heard_ms))
+    own = [of_member(g.view, one.client_id, one.software) for one in members.values() if one is not None]
+    words = {"fewer": min((one.fewer_records(" ({})") for one in own), default="", key=len), "limit": current(limit_ms)}
+    words |= {"poll": own[0].poll if own else Settings().poll, "unstick": own[0].unstick if own else ""}
+    words["since"] = since(min((one.heard_until_ms() for one in members.values() if one is not None), default=-1))
+    is_worker = why == silences.STALLED and g.view.protocol_type == CONNECT
+    return (catalogue.SLOW_WORKER if is_worker else catalogue.SLOW_TO_JOIN[why]).format(**words)
 
 
 def _last_to_join(rebalance: Rebalance) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents
-from coordinator_model.diagnosis.client_catalogue import STREAMS_ASSIGNOR
 from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
+from coordinator_model.diagnosis.kinds.settings import STREAMS_ASSIGNOR
 from coordinator_model.events import Event
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter

@@ -8,8 +8,9 @@ from typing import Any, Final
 from coordinator_model.diagnosis import catalogue, removals, silences
 from coordinator_model.diagnosis.findings import above, current, emit, first_time, is_new, seconds, since
 from coordinator_model.diagnosis.incidents import lost_in_a_move
+from coordinator_model.diagnosis.kinds import settings, workers
 from coordinator_model.errors import Error
-from coordinator_model.events import COORDINATOR_SOURCE, HEARTBEAT, OFFSET_COMMIT, SYNC_GROUP, TXN_OFFSET_COMMIT, Event
+from coordinator_model.events import CONNECT, COORDINATOR_SOURCE, HEARTBEAT, OFFSET_COMMIT, SYNC_GROUP, TXN_OFFSET_COMMIT, Event
 from coordinator_model.view import reasons
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership, ObservedMember
@@ -113,9 +114,10 @@ def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> 
     """A client used a member id that the group does not have. `ended`: that membership, if the log shows how it ended."""
     if first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, -1):
         details = {"api": event.kind, **_former(ended, event)}
+        meanwhile = catalogue.WAITED_FOR if workers.is_waited_for(g, event.member_id) else catalogue.MAY_BE_TAKEN
         words = {
             "removal": removal(ended.kind, event.received_ms - ended.at_ms) if ended else removal("", None),
-            "remedy": (catalogue.STILL_RAN if ended else "") + _remedy(g, ended),
+            "remedy": (catalogue.STILL_RAN.format(meanwhile=meanwhile) if ended else "") + _remedy(g, ended),
         }
         joined_ms = next((at_ms for at_ms, number in g.view.made if number == event.generation), -1)
         if ended is not None and ended.kind == reasons.SYNC_TIMEOUT and event.kind == SYNC_GROUP and joined_ms >= 0:
@@ -192,7 +194,9 @@ def _remedy(g: Emitter, ended: EndedMembership | None) -> str:
     if ended.kind == reasons.SESSION_TIMEOUT and silent_ms is not None:
         why = removals.why_no_assignment(g, ended.at_ms)
         words = {"silence": seconds(silent_ms), "least": above(silent_ms), "current": current(ended.session_timeout_ms), "why": why}
-        words |= {"since": since(ended.seen_ms), "poll": poll_limit_too(silent_ms, ended.rebalance_timeout_ms)}
+        poll = poll_limit_too(silent_ms, ended.rebalance_timeout_ms) if g.view.protocol_type != CONNECT else ""
+        session = settings.of_member(g.view, ended.client_id).session
+        words |= {"since": since(ended.seen_ms), "poll": poll, "session": session}
         return (catalogue.LEADER_UNHEARD if ended.assigning else catalogue.REMOVED_FOR_SILENCE).format(**words)
     if ended.kind == reasons.JOIN_TIMEOUT:
         why = silences.why(ended, ended.at_ms - max(ended.rebalance_timeout_ms, 0), ended.back_ms)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, silences
-from coordinator_model.diagnosis.client_catalogue import settings_of, settings_of_member
-from coordinator_model.diagnosis.findings import above, current, emit, seconds, since
-from coordinator_model.events import CLIENT_SOURCE, Event
+from coordinator_model.diagnosis import catalogue, consumer_catalogue, silences
+from coordinator_model.diagnosis.findings import above, before, current, emit, seconds, since
+from coordinator_model.diagnosis.kinds.settings import is_java, of_member
+from coordinator_model.events import CLIENT_SOURCE, CONNECT, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.emit import Emitter
 from coordinator_model.view.members import EndedMembership
@@ -33,7 +33,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
     limit_ms, silent_ms = silence.session_timeout_ms, silence.silent_ms
     details = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.longest_gap_ms)}
     then, restarted = "", catalogue.IF_RESTARTED
-    settings = settings_of_member(g.view.protocol_type, g.view.protocol, silence.client_id)
+    settings = of_member(g.view, silence.client_id)
     if came_ms == NEVER:
         then = catalogue.NOT_BACK
     elif came_ms is not None:
@@ -54,7 +54,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         if old is not None and old.assigning:
             text, then, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + then, True
         limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
-        leave = catalogue.LEAVE_OF_JAVA if client_catalogue.is_java(silence.software) else ""
+        leave = catalogue.LEAVE_OF_JAVA if is_java(silence.software) else ""
         stop = catalogue.STATIC_STOP.format(restarted=restarted, leave=leave) if silence.instance_id else settings.stop
         if text is catalogue.SESSION_TIMEOUT and details.get("away_ms") is not None:  # a value is named already
             text = text._replace(advice=f"{catalogue.LOOK} {{stop}}")
@@ -66,7 +66,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         "stop": stop,
         "session": settings.session,
         "then": then,
-        "since": since(silence.at_ms - max(silent_ms, limit_ms, 0)),
+        "since": since(silence.at_ms - known_ms) if (known_ms := max(silent_ms, limit_ms)) >= 0 else before(silence.at_ms),
         "why": why_no_assignment(g, silence.at_ms),
     }
     emit(g, text, silence.at_ms, silence.client(), silence.signs, words, generation=silence.generation, **details)
@@ -87,6 +87,7 @@ def near_miss(g: Emitter, silence: Silence) -> None:
         text, details["session_timeout_seen"] = consumer_catalogue.HEARTBEAT_NEAR_MISS, silence.limit_seen
         limit = f"this group removed a member after {limit}" if silence.limit_seen else "the session timeout is 45 s by default"
     words = {"silence": seconds(silence.silent_ms), "limit": limit, "since": since(silence.at_ms - silence.silent_ms)}
+    words["session"] = of_member(g.view, silence.client_id).session
     emit(g, text, silence.at_ms, silence.client(), silence.signs, words, generation=silence.generation, **details)
 
 
@@ -101,13 +102,18 @@ def poll_timeout(g: Emitter, stalled: EndedMembership, back: Event | None = None
     `back`: the request that shows that the client polls again. It did not for its limit, and since that had passed.
     """
     at_ms, signs, limit_ms = stalled.at_ms, stalled.signs, stalled.rebalance_timeout_ms
+    settings = of_member(g.view, stalled.client_id, stalled.software)
     text, why = catalogue.POLL_TIMEOUT, silences.STALLED if stalled.instance_id else silences.why_it_left(stalled, at_ms)
+    if g.view.protocol_type == CONNECT:
+        text = catalogue.POLL_TIMEOUT_OF_WORKER
     words: dict[str, Any] = {
         "departure": departure(is_static=bool(stalled.instance_id)),
         "limit": f" ({seconds(limit_ms)})" if limit_ms >= 0 else "",
         "current": current(limit_ms),
         "unless": catalogue.UNLESS_PAUSED if why == silences.UNKNOWN else "",
-        "fewer": settings_of(stalled.software).fewer_records("lower {}, "),
+        "less": settings.less_work(),
+        "poll": of_member(g.view, stalled.client_id).poll,
+        "unstick": settings.unstick,
     }
     details = {"max_poll_interval_ms": or_none(limit_ms)}
     if why == silences.PAUSED:
@@ -118,10 +124,10 @@ def poll_timeout(g: Emitter, stalled: EndedMembership, back: Event | None = None
     passed_ms = stalled.passed_ms if back is None else min(stalled.passed_ms, back.received_ms)
     if back is not None and limit_ms >= 0 and 0 <= passed_ms < back_ms:
         gap_ms = details["poll_gap_ms"] = limit_ms + back_ms - passed_ms
-        text, signs = catalogue.WITH_POLL_GAP, [*signs, ref(back)]
+        text, signs = catalogue.WITH_POLL_GAP if words["less"] else text, [*signs, ref(back)]
         words |= {"gap": seconds(gap_ms), "least": above(gap_ms), "limit": seconds(limit_ms)}
-        below = f"set {{}} below {max(100 * limit_ms // gap_ms, 1)} % of its present value"
-        words["fewer"] = settings_of(stalled.software).fewer_records(f", or, if the time grows with the number of records, {below}")
+        below = f"if the time grows with the number of records, set {{}} below {max(100 * limit_ms // gap_ms, 1)} % of its present value"
+        words["less"] = ", or, ".join(filter(None, [settings.hand_over, settings.fewer_records(below)]))
     emit(g, text, at_ms, stalled.client(), signs, words, generation=stalled.generation, **details)
 
 

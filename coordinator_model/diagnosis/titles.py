@@ -71,7 +71,7 @@ _BEGAN: Final[Mapping[str, str]] = {
     "GROUP_CONFIG_CHANGED": "A setting of {group} changed",
     "REVOCATION_FOLLOW_UP": "{who} gave up partitions, as asked",
     "CONNECTOR_CHANGED": "Connectors of {group} changed",
-    "DELAY_ENDED": "{group} gave others the tasks of {who}",
+    "DELAY_ENDED": "{group} gave out the tasks of {who}",
     "PROBING_REBALANCE": "{group} looked whether warm-up tasks had caught up",
     "ADMIN_REMOVED": "An administrator removed {who}",
     "GROUP_OVER_CAPACITY": "{group} has more members than its limit allows",

@@ -12,6 +12,7 @@ from coordinator_model.view.emit import Emitter
 from coordinator_model.view.rows import Ref, ref
 
 _NUMBERED: Final = re.compile(r"\S*\d\S*")
+_SOURCE_TOPICS: Final = re.compile("Source topics .* are missing")
 _NO_MEMBER_REJOINED: Final = "the join phase ended, and no member had rejoined: the group waits for its static members once more"
 
 
@@ -20,7 +21,8 @@ def note(g: Emitter, event: Event) -> None:
     words = _NO_MEMBER_REJOINED if event.kind == NO_MEMBER_REJOINED else event.reason if event.state == TROUBLE else ""
     if words and first_time(g, catalogue.COORDINATOR_ERROR, _NUMBERED.sub("", words.replace(event.member_id or "\n", "")), -1):
         client: Client = (event.member_id, *g.view.identity(event.member_id)[1:])
-        emit(g, catalogue.COORDINATOR_ERROR, event.at_ms, client, [ref(event)], {"words": words.rstrip(".")})
+        text = catalogue.TOPICS_MISSING if _SOURCE_TOPICS.search(words) else catalogue.COORDINATOR_ERROR
+        emit(g, text, event.at_ms, client, [ref(event)], {"words": words.rstrip(".")})
 
 
 def over_capacity(g: Emitter, event: Event) -> None:

@@ -54,11 +54,11 @@ def account_of(g: Emitter, rebalance: Rebalance, before: Aftermath) -> Account:
     rebalance = cost.with_unowned(rebalance.changed(decided=culprit, owners_unknown=unknown), before)
     unowned, revoked = cost.leaves_unowned(rebalance), causes.revoked(rebalance)
     config_offset = max(rebalance.config_offset, before.config_offset)
-    wait = workers.wait_after(rebalance, unowned, culprit, before)
+    wait = workers.wait_after(g, rebalance, unowned, culprit, before)
     changed_by = culprit.member_id if culprit.cause == reasons.CONNECTOR_CHANGED else ""
     aftermath = Aftermath(unowned, cost.leaves_unknown(rebalance), revoked, rebalance.ended_ms, config_offset, wait, changed_by)
     culprit = culprit.known_as(*g.view.identity(culprit.member_id))  # lines after the trigger may show who it is
-    return Account(rebalance, culprit, joiners.awaited(g, rebalance), cost.of(rebalance), aftermath)
+    return Account(rebalance, culprit, joiners.awaited(g, rebalance), workers.price(rebalance, culprit), aftermath)
 
 
 def write(g: Emitter, rebalance: Rebalance) -> None:

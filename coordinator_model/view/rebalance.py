@@ -75,7 +75,7 @@ class TasksWait(Record, Struct, array_like=True):
     began: RebalanceTrigger  # the loss
     generation: int
     due_ms: int = -1  # when it is over
-    since: dict[str, tuple[int, int]] = {}  # task: since when it runs nowhere, and the end of the rebalance that left it so
+    since: dict[str, tuple[int, int]] = {}  # task: since when it runs nowhere, and the start of the rebalance that lost it
 
 
 class Aftermath(Struct, array_like=True):

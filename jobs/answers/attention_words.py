@@ -26,9 +26,9 @@ from jobs.common.times import duration, epoch_ms, is_known, to_second
 EXPLAINED: Final = {
     "STARTUP": "the first rebalance of a group that was new or empty",
     "COORDINATOR_MOVED": "another broker took over the group, or its own broker did not answer in time",
-    "REVOCATION_FOLLOW_UP": "the second round of a cooperative rebalance: members get the partitions that others gave up in the first",
+    "REVOCATION_FOLLOW_UP": "the second round of a cooperative rebalance: what members gave up in the first is given out",
     "CONNECTOR_CHANGED": "a connector of the Connect cluster, or its tasks, were created, changed or deleted",
-    "DELAY_ENDED": "the scheduled delay of Connect was over: other workers got the tasks of a lost one",
+    "DELAY_ENDED": "the scheduled delay of Connect was over: the tasks of a lost worker were given out",
     "PROBING_REBALANCE": "Streams planned it, to see whether warm-up tasks had caught up",
     "METADATA_CHANGED": "topics that the group reads gained partitions, appeared or disappeared: the members divide them again",
     "SUBSCRIPTION_CHANGED": "a member changed its subscription",
@@ -64,7 +64,8 @@ _SETTINGS: Final = {
 _CONDITIONS: Final = {"away_ms": ", if that was a restart"}
 """A static member that stops for good is silent, too: its session should end then."""
 _OF_GROUP: Final = "the group's session timeout"
-"""The setting in the consumer protocol. No line has its value, but a session that ended shows that it was too short."""
+_GROUP_SETTINGS: Final = frozenset({"", *(f"{kind}.{_SESSION}" for kind in ("consumer", "share", "streams"))})
+"""The setting in the protocols in which it is the group's. No line has its value, but a session that ended shows that it was too short."""
 
 _MEANS: Final = {"SESSION_TIMEOUT": ": silent without close(), as after a crash or SIGKILL"}
 """What a code that is only counted tells of the clients."""
@@ -155,19 +156,22 @@ class AttentionWords:
         """The settings that were too short, with what they took, a sentence for each group and setting: all that entries say of it."""
         took: dict[tuple[str, str, str], tuple[int, int]] = {}
         for entry in entries:
-            # Where no line shows how long a group's members were unheard, the incident's longest time counts, as in its advice.
-            longest = entry.incident["unheard_ms"] if entry.incident else None
+            # Where no line shows how long a group's members were unheard, the longest time of that setting counts, as in the advice.
             measured = {row["group_id"] for row in entry.findings if row["details"].get("unheard_ms")}
+            longest: dict[str, int] = {}
+            for details in (row["details"] for row in entry.findings if row["details"].get("unheard_ms")):
+                setting = details.get("setting", "")
+                longest[setting] = max(longest.get(setting, 0), details["unheard_ms"])
             for row in entry.findings if entry.incident else (*entry.findings, *entry.followed_by):
                 details, group = row["details"], self.name(row["cluster"], row["group_id"])
                 for of_need, setting, of_value in _SETTINGS.get(row["code"], ()):
                     own = details.get("setting", setting if of_value in details else "")
                     value = details.get(of_value, -1 if setting == _SESSION else None)
-                    needed = details.get(of_need) or (longest if "setting" in details and row["group_id"] not in measured else None)
+                    needed = details.get(of_need) or (longest.get(own) if row["group_id"] not in measured else None)
                     value = max(value, default=-1 if "setting" in details else None) if isinstance(value, list) else value
                     is_own = of_need == "sync_ms" or details.get("removed", "SESSION_TIMEOUT") == "SESSION_TIMEOUT"
                     if is_own and value is not None and needed is not None and needed > value:
-                        key = group, setting if own == setting else _OF_GROUP, _CONDITIONS.get(of_need, "")
+                        key = group, _OF_GROUP if own in _GROUP_SETTINGS else own, _CONDITIONS.get(of_need, "")
                         took[key] = max(took.get(key, (0, 0)), (needed, value))
         return [
             f"{group}: {setting}{current(value)} above {above(needed)}{condition}"

@@ -2,6 +2,7 @@
 -- left. Members that departed because of a broker come first, and one that comes back with the same id within a minute, then that the coordinator moved, then another member that timed out or joined
 -- late while all waited for it (of the same client, too: that which it was before it died), which may only show when the next rebalance has begun. Who could not give partitions up in time after topics
 -- had changed may have been unable to: one was deleted. A group that waited for a member that it had refused was full: nobody is to blame.
+-- The end of a scheduled delay of Connect is told with the wait of the tasks; `failure` is how their worker was lost then.
 -- `emptied`: the rebalance before left the group empty, and what that is blamed on, or what began it, is to blame for this one, too: it ends
 -- the time in which nobody worked.
 WITH rebalances_named AS (
@@ -82,6 +83,11 @@ blamed AS (
       OR w.member_id <> n.member_id
     )
 ),
+waits_of_tasks AS (
+  SELECT f.id, f.cluster, f.group_id, f.occurred_at, f.details, f.client_id, f.client_host, f.member_id
+  FROM findings_with_id AS f
+  WHERE f.code = 'CONNECT_TASKS_WAIT'
+),
 ordered AS (
   SELECT
     r.id, r.cause, r.members_before, lag(r.id) OVER (PARTITION BY r.cluster, r.group_id ORDER BY r.started_at, r.ended_at, r.id) AS before_id
@@ -96,6 +102,12 @@ after_empty AS (
 all_blamed AS (
   SELECT b.*, false AS emptied
   FROM blamed AS b
+  UNION ALL
+  SELECT r.id, r.cluster, 2, w.id, w.occurred_at, w.details, r.cause, w.client_id, w.client_host, w.member_id, false
+  FROM rebalances_named AS r
+  JOIN waits_of_tasks AS w ON w.cluster = r.cluster AND w.group_id = r.group_id
+    AND unix_millis(w.occurred_at) + CAST(get_json_object(w.details, '$.lasted_ms') AS BIGINT) = unix_millis(r.started_at)
+  WHERE r.cause = 'DELAY_ENDED'
   UNION ALL
   SELECT a.id, b.cluster, 3 + b.priority, b.id, b.occurred_at, b.details, b.code, b.client_id, b.client_host, b.member_id, true
   FROM after_empty AS a
@@ -115,7 +127,7 @@ placed AS (
 )
 SELECT
   p.rebalance_id, r.cluster, r.group_id, r.started_at, r.ended_at, r.generation, p.id AS finding_id, p.code,
-  get_json_object(p.details, '$.from_broker') AS from_broker, p.client_id, p.client_host, p.member_id, p.emptied
+  coalesce(get_json_object(p.details, '$.worker_cause'), p.code) AS failure, get_json_object(p.details, '$.from_broker') AS from_broker, p.client_id, p.client_host, p.member_id, p.emptied
 FROM placed AS p
 JOIN rebalances_named AS r ON r.id = p.rebalance_id
 WHERE p.place = 1

@@ -9,7 +9,7 @@ WHERE e.group_id <> ''
   AND coalesce(nullif(e.answer_member_id, ''), e.member_id) <> ''
   AND (
     (e.kind = 'JOIN_GROUP' AND e.error_code = 0)
-    OR (e.kind = 'CONSUMER_GROUP_HEARTBEAT' AND e.error_code = 0 AND e.generation = 0)
+    OR (e.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'SHARE_GROUP_HEARTBEAT', 'STREAMS_GROUP_HEARTBEAT') AND e.error_code = 0 AND e.generation = 0)
     OR e.kind = 'MEMBER_ADDED'
     OR (e.kind = 'CONSUMER_GROUP_LOG' AND e.state IN ('JOINED', 'RETURNED'))
   )

@@ -21,7 +21,7 @@ SELECT
   r.*,
   r.from_empty AND NOT coalesce(b.emptied, false) AS startup,
   CASE WHEN r.from_empty AND NOT coalesce(b.emptied, false) THEN 'STARTUP' ELSE coalesce(b.code, r.cause) END AS blamed,
-  coalesce(b.code, r.cause) IN (
+  coalesce(b.failure, r.cause) IN (
     'SESSION_TIMEOUT', 'POLL_TIMEOUT', 'SYNC_TIMEOUT', 'REBALANCE_TIMEOUT', 'SLOW_JOINER', 'STUCK_RECONCILING',
     'COORDINATOR_MOVED'
   ) AS failed,

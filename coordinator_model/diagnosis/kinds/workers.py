@@ -52,7 +52,7 @@ def _connector(name: str) -> str:
     return name.rpartition("-")[0] if cost.is_counted(name) else name.removesuffix(CONNECTOR.format(""))
 
 
-def wait_after(rebalance: Rebalance, unowned: dict[str, str], culprit: RebalanceTrigger, before: Aftermath) -> TasksWait | None:
+def wait_after(g: Emitter, rebalance: Rebalance, unowned: dict[str, str], culprit: RebalanceTrigger, before: Aftermath) -> TasksWait | None:
     """Who waits for a worker after a rebalance: what the lost ones had, while a scheduled delay runs. It goes on in later rebalances.
 
     `unowned`: what the rebalance leaves without an owner (cost.leaves_unowned).
@@ -61,13 +61,43 @@ def wait_after(rebalance: Rebalance, unowned: dict[str, str], culprit: Rebalance
         return before.wait
     if not rebalance.delay_ms:
         return None
-    wait = before.wait or TasksWait(rebalance.ended_ms, rebalance.delay_ms, culprit, rebalance.old_generation)
-    lost = {
-        task: wait.since.get(task, (rebalance.stopped.get(owner, rebalance.started_ms), rebalance.ended_ms))
-        for task, owner in unowned.items()
-        if cost.is_counted(task)
-    }
-    return wait.changed(due_ms=rebalance.ended_ms + rebalance.delay_ms, since=lost)
+    started_ms = rebalance.started_ms
+    lost = {task: owner for task, owner in unowned.items() if cost.is_counted(task)}
+    wait = before.wait or TasksWait(rebalance.ended_ms, rebalance.delay_ms, _lost(g, lost, culprit), rebalance.old_generation)
+    since = {task: wait.since.get(task, (rebalance.stopped.get(owner, started_ms), started_ms)) for task, owner in lost.items()}
+    return wait.changed(due_ms=rebalance.ended_ms + rebalance.delay_ms, since=since)
+
+
+def _lost(g: Emitter, lost: dict[str, str], culprit: RebalanceTrigger) -> RebalanceTrigger:
+    """The loss of a worker that had tasks. One that starts again at once joins before its old session ends, and begins the rebalance."""
+    ended = next((old for owner in lost.values() if (old := g.view.ended_membership(owner)) is not None), None)
+    if ended is None or culprit.member_id in lost.values():
+        return culprit
+    return RebalanceTrigger(ended.at_ms, ended.kind, ended.member_id, *g.view.identity(ended.member_id), "", ended.sign)
+
+
+def price(rebalance: Rebalance, culprit: RebalanceTrigger) -> cost.Cost:
+    """What a rebalance cost. Of tasks that a worker stops before the broker hears of it, or starts again in place, it is not known."""
+    paid = cost.of(rebalance)
+    if not rebalance.of_connect or culprit.cause not in (reasons.CONNECTOR_CHANGED, reasons.MEMBER_LEFT) or rebalance.delay_ms:
+        return paid
+    given_up = {task for task, owner in rebalance.owned_before.items() if owner == culprit.member_id}
+    kept = {task for held in rebalance.kept.values() for task in held}
+    restart = _may_restart(rebalance, kept) if culprit.cause == reasons.CONNECTOR_CHANGED else False
+    return paid._replace(unavailable_ms=None) if restart or any(map(cost.is_counted, given_up - kept)) else paid
+
+
+def _may_restart(rebalance: Rebalance, kept: set[str]) -> bool:
+    """Whether workers keep tasks of a connector that changed, or may: they stop and start them where they are."""
+    changed = set(filter(None, _changed(rebalance).split(", ")))
+    stay = kept.intersection(task for held in (rebalance.assigned or {}).values() for task in held)
+    return any(cost.is_counted(task) and (not changed or _connector(task) in changed) for task in stay)
+
+
+def is_waited_for(g: Emitter, member_id: str) -> bool:
+    """Whether nobody has got the tasks of a worker that was removed: its scheduled delay runs."""
+    wait = g.view.aftermath.wait
+    return wait is not None and wait.began.member_id == member_id
 
 
 def report(g: Emitter, wait: TasksWait, ended: Rebalance | None) -> None:
@@ -83,7 +113,7 @@ def report(g: Emitter, wait: TasksWait, ended: Rebalance | None) -> None:
         bound, told = ("at least", "since it left") if began.cause == reasons.MEMBER_LEFT else ("up to", "with its silence before")
         then = f"They ran nowhere for {bound} {seconds(max(waited, default=0))}, {seconds(sum(waited))} in sum, {told}."
         if not waited:
-            then = f"It was back {seconds(lasted_ms)} later, and had kept them running." if kept else "None of them was given to another."
+            then = f"It was back {seconds(lasted_ms)} later, and they stayed with it." if kept else "None of them was given to another."
     words = {"how": _HOW.get(began.cause, "was lost"), "many": f"{count} task{'s' * (count != 1)}", "delay": seconds(wait.delay_ms)}
     signs = [sign for sign in (began.sign, *(ended.evidence[:1] if ended is not None else ())) if sign is not None]
     client = (began.member_id, began.client_id, began.client_host)

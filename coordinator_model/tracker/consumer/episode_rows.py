@@ -166,8 +166,8 @@ def _revocations(episode: Episode, one: Round) -> str:
 def _add_to_burst(g: Emitter, view: ConsumerView, episode: Episode, number: int) -> None:
     """Each round counts in the search for storms and rolling restarts, if a member is behind it. The cost counts with the last one."""
     one, culprit = episode.rounds[number], _culprit(view, episode.rounds[number])
-    if not culprit.member_id or view.group_type:
-        return  # advice on storms and restarts is about consumers
+    if not culprit.member_id:
+        return
     is_last = number + 1 == len(episode.rounds)
     past = PastRebalance.of(
         culprit,
@@ -204,7 +204,8 @@ def write_removal(g: Emitter, view: ConsumerView, at_ms: int, sign: Ref) -> None
 def _change_state(
     g: Emitter, view: ConsumerView, at_ms: int, from_state: str, to_state: str, epoch: int, signs: list[Ref], culprit: dict[str, Any]
 ) -> None:
+    if view.group_type == events.SHARE:  # it has no state Reconciling: nobody gives partitions up (ShareGroup.ShareGroupState)
+        from_state, to_state = (STABLE if state == RECONCILING else state for state in (from_state, to_state))
     view.state = to_state
-    if view.group_type == events.SHARE:
-        return  # it has no state Reconciling: nobody gives partitions up
-    write_transition(g, at_ms, (from_state, to_state), epoch, culprit["cause"], signs, culprit)
+    if from_state != to_state:
+        write_transition(g, at_ms, (from_state, to_state), epoch, culprit["cause"], signs, culprit)

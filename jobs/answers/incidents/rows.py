@@ -116,9 +116,16 @@ def _advice(run: Sequence[Outage]) -> str:
     outage = run[0]
     remedy = outage.departure.remedy(broker_name(outage.broker)) if outage.departure else AFTER_A_MOVE if outage.left else WHEN_HELD_UP
     missed = [row for one in run for row in one.findings if row["details"].get("setting")]
+    settings = sorted({row["details"]["setting"] for row in missed}, reverse=True)  # that of clients, then those of groups
+    each = [_for_setting([row for row in missed if row["details"]["setting"] == setting]) for setting in settings]
+    return ("".join(["" if run[1:] else remedy, *each])).strip()
+
+
+def _for_setting(missed: Sequence[Row]) -> str:
+    """What session timeout the groups would have taken that have it from one setting."""
     groups, limits = {row["group_id"] for row in missed}, {ms for row in missed for ms in row["details"]["session_timeouts_ms"]}
-    whose = f" of the {len(groups)} groups that lost members" if len(groups) > 1 else f" of {printable(min(groups, default=''), 60)}"
-    return (("" if run[1:] else remedy) + session_advice(_longest_unheard(missed), limits, whose)).strip()
+    whose = f" of the {len(groups)} groups that lost members" if len(groups) > 1 else f" of {printable(min(groups), 60)}"
+    return session_advice(_longest_unheard(missed), limits, whose)
 
 
 def _longest_unheard(findings: Iterable[Row]) -> Row:

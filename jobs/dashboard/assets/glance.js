@@ -95,7 +95,7 @@ const costliest = ({ rows }) => table(columns(rows,
   { label: "Client", class: "main", cell: (row) => row.name },
   "cause Main cause", "rebalances", "total_ms Time", "unavailable_partition_ms"), rows, { caption: "Clients that caused the most rebalancing", empty: "No client caused a rebalance in this time." });
 
-const WAVES = { ROLLING: "one after another", TOGETHER: "all at once", ONE_CLIENT: "one client, again and again", COORDINATOR_MOVED: "no deploy: a broker did it" };
+const WAVES = { ROLLING: "one after another", TOGETHER: "all at once", ONE_CLIENT: "one client, again and again", UNCLEAN: "removed first, back later", COORDINATOR_MOVED: "no deploy: a broker did it" };
 
 const deploys = ({ rows }) => table(columns(rows,
   { label: "Group", class: "main", cell: (row) => h("a", { href: state.groupLink(row.cluster, row.group_id, around(row.started_at, row.ended_at)) }, printable(row.group_id, 60)) },

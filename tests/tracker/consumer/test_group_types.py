@@ -88,7 +88,7 @@ def test_a_share_group_is_told_as_one_with_the_members_that_come_and_go():
     assert rounds == [
         (1, "MEMBER_JOINED"), (2, "UNKNOWN"), (3, "MEMBER_JOINED"), (4, "MEMBER_LEFT"), (5, "UNKNOWN"), (6, "SESSION_TIMEOUT"),
     ]  # fmt: skip
-    assert of("group_transitions", SHARE, "to_state") == []
+    assert of("group_transitions", SHARE, "to_state") == [("Stable",), ("Empty",)]
     assert [kind for (kind,) in of("member_sessions", SHARE, "end_kind")] == ["LEFT", "SESSION_TIMEOUT"]
     ((code, advice),) = of("findings", SHARE, "code", "advice")
     assert code == "SESSION_TIMEOUT"
