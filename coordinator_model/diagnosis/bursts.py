@@ -10,7 +10,7 @@ from coordinator_model.diagnosis.cost import Cost
 from coordinator_model.diagnosis.findings import NOBODY, emit, seconds
 from coordinator_model.diagnosis.kinds.settings import SINK_TASK, STREAMS_ASSIGNOR, process_of
 from coordinator_model.errors import Error
-from coordinator_model.events import TIMES_FROM_MS
+from coordinator_model.events import CONNECT, TIMES_FROM_MS
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
 from coordinator_model.view import reasons
@@ -181,7 +181,8 @@ def _judge_clients(g: Emitter, burst: list[PastRebalance]) -> None:
         _report_rolling_restart(g, _from_first_to_last(told, restarted), restarted)
         return
     is_searched = g.view.group_type == "consumer"  # in others a stall, a restart and a scale-in within two minutes would make one
-    if is_searched and (storm := _storm(burst)):
+    flaps = _flaps(burst) if g.view.protocol_type == CONNECT else []
+    if is_searched and (storm := flaps or _storm(burst)):
         _report_storm(g, storm)
 
 
@@ -204,6 +205,14 @@ def _storm(burst: list[PastRebalance]) -> list[PastRebalance]:
     taken = again if len(often) == 1 else [past for client in often for past in own[client]]
     first, last = min(past.at_ms for past in taken), max(past.at_ms for past in taken)
     return [past for past in burst if first <= past.at_ms <= last]
+
+
+def _flaps(burst: list[PastRebalance]) -> list[PastRebalance]:
+    """The rebalances of a Connect worker that is lost again and again: each time its tasks wait for it once more, or move."""
+    lost = [past for past in burst if past.cause in _FAILURES or past.blamed]
+    runs = (_closest([past for past in lost if _client(past) == client]) for client in dict.fromkeys(map(_client, lost)))
+    own = max(runs, key=len, default=[])
+    return [past for past in burst if own[0].at_ms <= past.at_ms <= own[-1].at_ms] if len(own) >= OFTEN else []
 
 
 def _closest(rows: list[PastRebalance]) -> list[PastRebalance]:

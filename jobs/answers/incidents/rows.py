@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from operator import attrgetter, itemgetter
@@ -116,9 +117,11 @@ def _advice(run: Sequence[Outage]) -> str:
     outage = run[0]
     remedy = outage.departure.remedy(broker_name(outage.broker)) if outage.departure else AFTER_A_MOVE if outage.left else WHEN_HELD_UP
     missed = [row for one in run for row in one.findings if row["details"].get("setting")]
-    settings = sorted({row["details"]["setting"] for row in missed}, reverse=True)  # that of clients, then those of groups
-    each = [_for_setting([row for row in missed if row["details"]["setting"] == setting]) for setting in settings]
-    return ("".join(["" if run[1:] else remedy, *each])).strip()
+    by_setting: dict[str, list[Row]] = defaultdict(list)
+    for row in missed:
+        by_setting[row["details"]["setting"]].append(row)
+    measured_first = sorted(by_setting.items(), key=lambda one: (_longest_unheard(one[1])["unheard_ms"] is None, one[0]))
+    return "".join(["" if run[1:] else remedy, *(_for_setting(rows) for _, rows in measured_first)]).strip()
 
 
 def _for_setting(missed: Sequence[Row]) -> str:
