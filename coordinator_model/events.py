@@ -33,6 +33,10 @@ FIND_COORDINATOR: Final = "FIND_COORDINATOR"  # any broker answers it, not only 
 CONSUMER_GROUP_HEARTBEAT: Final = "CONSUMER_GROUP_HEARTBEAT"
 SHARE_GROUP_HEARTBEAT: Final = "SHARE_GROUP_HEARTBEAT"  # KIP-932; those alone that join or leave, or are refused
 STREAMS_GROUP_HEARTBEAT: Final = "STREAMS_GROUP_HEARTBEAT"  # KIP-1071; likewise
+SHARE_FETCH: Final = "SHARE_FETCH"  # of those that get records again, or acknowledge some too late; any broker answers it. member_count:
+# the records that were delivered before; owned: the partitions; session_timeout_ms: how long a record is locked for a member
+SHARE_ACKNOWLEDGE: Final = "SHARE_ACKNOWLEDGE"  # of those that are too late; likewise
+SHARE_RECORDS: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 HEARTBEATS_OF_OTHERS: Final = frozenset({SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
 HEARTBEATS: Final = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT})
 

@@ -150,6 +150,14 @@ GROUP_TOO_LARGE: Final = catalogue.GROUP_TOO_LARGE._replace(
     message="The client cannot join: the group is full, at group.{type}.max.size{limit} (GROUP_MAX_SIZE_REACHED).",
     advice="Run no more consumers than group.{type}.max.size allows, or raise it on the brokers.",
 )
+SHARE_LOCK_EXPIRED: Final = Text(
+    "SHARE_LOCK_EXPIRED",
+    "WARNING",
+    "The share consumer acknowledged records that it did not hold any more: a record is locked for a member for {lock}, then others get "
+    "it.",
+    "Shorten the work on what one poll returns (lower max.poll.records), or raise share.record.lock.duration.ms of the group "
+    "(kafka-configs.sh --entity-type groups), or else group.share.record.lock.duration.ms of the brokers. Make the processing idempotent.",
+)
 ROLLING_RESTART: Final = catalogue.ROLLING_RESTART._replace(
     message="{count} members restarted one after another: {rows} in {span}.",
     advice="Give every consumer a group.instance.id: close() then leaves only temporarily (epoch -2), and a restart shorter than the "

@@ -149,6 +149,16 @@ def rejected(g: Emitter, view: ConsumerView, event: Event) -> None:
         emit(g, text, event.at_ms, client, [ref(event)], words, generation=view.epoch, times=1)
 
 
+def acknowledged_late(g: Emitter, event: Event) -> None:
+    """Reports a share consumer whose acknowledgement was refused, once for each member (SharePartition.acknowledge, 4.2)."""
+    if event.error_code == Error.INVALID_RECORD_STATE and first_time(g, consumer_catalogue.SHARE_LOCK_EXPIRED, event.member_id, -1):
+        lock_ms, client = event.session_timeout_ms, (event.member_id, event.client_id, event.client_host)
+        words = {"lock": seconds(lock_ms) if lock_ms >= 0 else "a limited time"}
+        epoch = g.view.consumer.epoch if g.view.consumer is not None else None
+        text = consumer_catalogue.SHARE_LOCK_EXPIRED
+        emit(g, text, event.at_ms, client, [ref(event)], words, generation=epoch, lock_ms=or_none(lock_ms), partitions=event.owned)
+
+
 def classic_member_refused(g: Emitter, view: ConsumerView, event: Event) -> None:
     """Reports a JoinGroup that was refused, once for each client. The coordinator's line names none: it counts where no request does.
 

@@ -38,6 +38,7 @@ TITLES: Final[Mapping[str, str]] = {
     "IDLE_MEMBERS": "{group} has more members than partitions",
     "ASSIGNMENT_SKEW": "{group} spreads its partitions unevenly",
     "STUCK_RECONCILING": "{who} reconciled slowly",
+    "SHARE_LOCK_EXPIRED": "{who} acknowledged records too late",
     "ASSIGNMENT_DELAYED": "{group} waited for the coordinator to assign partitions",
     "CONNECT_TASKS_WAIT": "Tasks of {group} waited for a worker",
     "STATIC_MEMBER_AWAY": "{who} left partitions unread while away",

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from coordinator_model import events as kinds
-from coordinator_model.diagnosis import bursts, clients_alone, departures, incidents, troubles
+from coordinator_model.diagnosis import bursts, clients_alone, consumer_findings, departures, incidents, troubles
 from coordinator_model.events import Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.states import State
@@ -50,6 +50,7 @@ _SAY_NOTHING_OF_THE_STATE: Final[dict[str, Callable[[Emitter, Event], None]]] = 
     kinds.OFFSET_FETCH: request_lines.offset_fetch,
     kinds.COORDINATOR_NOTE: troubles.note,
     kinds.NO_MEMBER_REJOINED: troubles.note,
+    **dict.fromkeys(kinds.SHARE_RECORDS, consumer_findings.acknowledged_late),
 }
 """Lines that neither renew a session nor show which broker coordinates the group."""
 

@@ -99,6 +99,8 @@ _SHORT: Final = {
           FILTER (WHERE \1.kind = 'CONSUMER_GROUP_LOG' AND \1.protocol_type IN ('share', 'streams')),
         'consumer'
       )
+      WHEN count(*) FILTER (WHERE \1.kind LIKE 'SHARE_%') > 0 THEN 'share'
+      WHEN count(*) FILTER (WHERE \1.kind = 'STREAMS_GROUP_HEARTBEAT') > 0 THEN 'streams'
       ELSE 'classic'
     END""",
     r"known_sum\((\S+?)\)": r"CAST(\n    nullif(sum(\1), CASE WHEN count(\1) < count(*) THEN 0 END) AS BIGINT\n  )",

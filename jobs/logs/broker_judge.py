@@ -19,7 +19,7 @@ from jobs.sentences import broker
 _GROUP_API_KEYS: Final = {
     b"JOIN_GROUP": b"11", b"SYNC_GROUP": b"14", b"HEARTBEAT": b"12", b"LEAVE_GROUP": b"13", b"OFFSET_COMMIT": b"8", b"OFFSET_FETCH": b"9",
     b"TXN_OFFSET_COMMIT": b"28", b"DELETE_GROUPS": b"42", b"FIND_COORDINATOR": b"10", b"CONSUMER_GROUP_HEARTBEAT": b"68",
-    b"SHARE_GROUP_HEARTBEAT": b"76", b"STREAMS_GROUP_HEARTBEAT": b"88",
+    b"SHARE_GROUP_HEARTBEAT": b"76", b"STREAMS_GROUP_HEARTBEAT": b"88", b"SHARE_FETCH": b"78", b"SHARE_ACKNOWLEDGE": b"79",
 }  # fmt: skip
 GROUP_APIS: Final = frozenset(_GROUP_API_KEYS)
 _KEYS: Final = frozenset(_GROUP_API_KEYS.values())
@@ -30,6 +30,10 @@ _OTHER_APIS: Final = frozenset(
     b"LEADER_AND_ISR STOP_REPLICA UPDATE_METADATA ALTER_PARTITION SASL_HANDSHAKE SASL_AUTHENTICATE "
     b"DESCRIBE_GROUPS LIST_GROUPS DESCRIBE_CONFIGS CONSUMER_GROUP_DESCRIBE".split()
 )
+
+_OF_SHARE: Final = frozenset({b"SHARE_FETCH", b"SHARE_ACKNOWLEDGE"})
+_AGAIN: Final = re.compile(rb'"deliveryCount":(?!1\})|[eE]rrorCode":(?!0,)')
+"""What shows that records were delivered again, or acknowledged too late; other requests of share consumers are not read."""
 
 _BY_NUMBERS: Final = {api.encode(): api for api in BY_NUMBERS}
 _API_VERSIONS: Final = b"API_VERSIONS"
@@ -90,7 +94,7 @@ class BrokerJudge(LineJudge):
         start = line.find(_API, offset) + _API_LENGTH
         name = line[start : line.find(b'"', start)]
         if name in GROUP_APIS:
-            return ""
+            return None if name in _OF_SHARE and line.endswith(b")") and _AGAIN.search(line, start) is None else ""
         if name in _OTHER_APIS and line.find(_REQUEST, offset + 1) < 0:
             return _BY_NUMBERS.get(name)
         if name == _API_VERSIONS and line.find(_REQUEST, offset + 1) < 0:

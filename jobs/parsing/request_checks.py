@@ -47,6 +47,8 @@ _GENERATION: Final = ("request.generationId", 0)
 _ERROR: Final = ("response.errorCode", 0)
 _MEMBER_BEAT: Final = (_GROUP, _MEMBER, _ERROR, ("request.memberEpoch", 0), ("response.memberEpoch", 0))
 
+_SHARED: Final = ("response.responses", "topicId", "partitions")
+
 # Kafka clients/src/main/resources/common/message/*.json; a converter writes every field of the request's version.
 _APIS: Final = (
     Api(
@@ -74,6 +76,8 @@ _APIS: Final = (
     Api(events.CONSUMER_GROUP_HEARTBEAT, 68, 1, _MEMBER_BEAT),
     Api(events.SHARE_GROUP_HEARTBEAT, 76, 2, _MEMBER_BEAT),
     Api(events.STREAMS_GROUP_HEARTBEAT, 88, 2, _MEMBER_BEAT),
+    Api(events.SHARE_FETCH, 78, 3, (_GROUP, _MEMBER, _ERROR, ("response.responses", 0)), elements=(_SHARED,)),
+    Api(events.SHARE_ACKNOWLEDGE, 79, 3, (_GROUP, _MEMBER, _ERROR, ("response.responses", 0)), elements=(_SHARED,)),
 )  # fmt: skip
 APIS: Final = {api.name: api for api in _APIS}
 _WITH_BLOBS: Final = frozenset({events.JOIN_GROUP, events.SYNC_GROUP})

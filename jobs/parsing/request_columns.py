@@ -7,9 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from coordinator_model import events as e
+from coordinator_model.errors import Error
 from jobs.parsing import request_checks as checks
 from jobs.parsing.consumer_protocol import assignment_entry, member_entry, protocol_entry, subscription
-from jobs.parsing.request_json import Client, Entry, Header, Logged, PartitionOffset, Target, TopicIdPartitions, TopicOffsets
+from jobs.parsing.request_json import (
+    Client,
+    Entry,
+    Header,
+    Logged,
+    PartitionOffset,
+    SharePartition,
+    Target,
+    TopicIdPartitions,
+    TopicOffsets,
+)
 from jobs.parsing.rows import SOFTWARE_UNKNOWN
 
 _GROUP_KEY: Final = 0  # keyType of FindCoordinator: CoordinatorType.GROUP
@@ -32,6 +43,8 @@ def concerns_a_group(line: Logged) -> bool:
         return request.key_type is None or request.key_type == _GROUP_KEY
     if header.request_api_key_name in e.HEARTBEATS_OF_OTHERS:
         return (request.member_epoch or 0) <= 0 or bool((line.response or _NOTHING).error_code)
+    if header.request_api_key_name in e.SHARE_RECORDS:
+        return any(map(_is_told, _shared(line.response or _NOTHING)))
     if header.request_api_key_name == e.OFFSET_FETCH:
         if request.groups is not None and len(request.groups) != 1:
             return False
@@ -232,6 +245,40 @@ def _beat_of_others(request: Entry, response: Entry) -> dict[str, Any]:
     return _beat_of_member(request, response) | {"reason": response.error_message}
 
 
+def _shared(response: Entry) -> Iterator[tuple[str, SharePartition]]:
+    """The partitions in an answer to a share consumer, each with its topic's id and number."""
+    for topic in response.responses or ():
+        for part in (topic and topic.partitions) or ():
+            if topic is not None and part is not None:
+                yield f"{topic.topic_id}-{part.partition_index}", part
+
+
+def _refused(part: SharePartition) -> int:
+    """The error with which a partition's acknowledgements were refused; 0: they were not. Only a ShareFetch has an error of its own."""
+    return (part.error_code if part.acknowledge_error_code is None else part.acknowledge_error_code) or 0
+
+
+def _again(part: SharePartition) -> int:
+    """How many records of a partition a member gets that were delivered before."""
+    acquired = (one for one in part.acquired_records or () if one is not None and (one.delivery_count or 0) > 1)
+    return sum((one.last_offset or 0) - (one.first_offset or 0) + 1 for one in acquired)
+
+
+def _is_told(shared: tuple[str, SharePartition]) -> bool:
+    return bool(_again(shared[1])) or _refused(shared[1]) == Error.INVALID_RECORD_STATE
+
+
+def _share_records(_: Entry, response: Entry) -> dict[str, Any]:
+    """What a share consumer gets once more, or acknowledged too late (KIP-932)."""
+    told = [one for one in _shared(response) if _is_told(one)]
+    return {
+        "error_code": max((Error.INVALID_RECORD_STATE for _, part in told if _refused(part) == Error.INVALID_RECORD_STATE), default=0),
+        "session_timeout_ms": response.acquisition_lock_timeout_ms,
+        "member_count": sum(_again(part) for _, part in told),
+        "owned": [name for name, _ in told],
+    }
+
+
 def _partitions(topics: Sequence[TopicIdPartitions | None] | None) -> list[str] | None:
     """Partitions as topic id and number, since no name of a topic is in the line; None if a list is missing."""
     if topics is None or any(topic is None or topic.partitions is None for topic in topics):
@@ -243,6 +290,6 @@ def _partitions(topics: Sequence[TopicIdPartitions | None] | None) -> list[str] 
 _OF_API: Final[Mapping[str, Callable[[Entry, Entry], dict[str, Any]]]] = {
     e.JOIN_GROUP: _joined, e.SYNC_GROUP: _synced, e.LEAVE_GROUP: _left, e.OFFSET_COMMIT: _committed, e.TXN_OFFSET_COMMIT: _committed,
     e.OFFSET_FETCH: _fetched, e.DELETE_GROUPS: _deleted, e.FIND_COORDINATOR: _found, e.CONSUMER_GROUP_HEARTBEAT: _beat_of_consumer_group,
-    **dict.fromkeys(e.HEARTBEATS_OF_OTHERS, _beat_of_others),
+    **dict.fromkeys(e.HEARTBEATS_OF_OTHERS, _beat_of_others), **dict.fromkeys(e.SHARE_RECORDS, _share_records),
 }  # fmt: skip
 """What only requests of an API have."""

@@ -60,6 +60,30 @@ class Target(_Struct):
     topic_partitions: list[TopicIdPartitions | None] | None = None
 
 
+class AcquiredRecords(_Struct):
+    """Records that a ShareFetch gives to a member."""
+
+    first_offset: _Int64 | None = None
+    last_offset: _Int64 | None = None
+    delivery_count: Int32 | None = None
+
+
+class SharePartition(_Struct):
+    """A partition in the answer to a ShareFetch or a ShareAcknowledge."""
+
+    partition_index: Int32 | None = None
+    error_code: Int32 | None = None
+    acknowledge_error_code: Int32 | None = None
+    acquired_records: list[AcquiredRecords | None] | None = None
+
+
+class ShareTopic(_Struct):
+    """A topic in such an answer."""
+
+    topic_id: str | None = None
+    partitions: list[SharePartition | None] | None = None
+
+
 class Entry(_Struct):
     """A request, an answer, or an element of their lists: a protocol, a member, a group, a coordinator. In the order of requests."""
 
@@ -101,6 +125,8 @@ class Entry(_Struct):
     host: str | None = None
     port: Int32 | None = None
     coordinators: list[Entry | None] | None = None
+    acquisition_lock_timeout_ms: Int32 | None = None
+    responses: list[ShareTopic | None] | None = None
 
 
 class Client(_Struct):

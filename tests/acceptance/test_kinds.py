@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from coordinator_model.events import SHARE_RECORDS
 from jobs.answers import ask, questions
 from jobs.answers.duckdb_views import QuestionReader
 from jobs.cli import entry
@@ -16,7 +17,7 @@ from jobs.common.settings import Settings
 from jobs.common.times import epoch_ms
 from jobs.lakehouse.reader import table_rows
 from jobs.pipeline import at_once
-from schemas.names import FINDINGS, MEMBER_SESSIONS, QUARANTINE, REBALANCES
+from schemas.names import FINDINGS, GROUP_EVENTS, MEMBER_SESSIONS, QUARANTINE, REBALANCES
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +61,7 @@ def rows_of(folder):
     assert at_once.process(folder / "input", folder / "lake", settings=Settings(), most_lines=1 << 30)
     rows = defaultdict(list)
     assert not (folder / "lake" / QUARANTINE).exists() or not list(table_rows(folder / "lake" / QUARANTINE)), "no line is damage"
-    for table in (REBALANCES, FINDINGS, MEMBER_SESSIONS):
+    for table in (REBALANCES, FINDINGS, MEMBER_SESSIONS, GROUP_EVENTS):
         for row in table_rows(folder / "lake" / table):
             rows[table, row.get("group_id")].append(row)
     return rows
@@ -251,6 +252,16 @@ def test_missing_source_topics_and_a_refused_topology_of_streams_are_told(told):
     assert "one topology" in refused["advice"]
 
 
+def test_a_share_consumer_that_acknowledges_too_late_is_told_and_what_was_delivered_again(told):
+    (late,) = [row for rows in told.values() for row in rows if row.get("code") == "SHARE_LOCK_EXPIRED"]
+    held = [line for line in lines("truth") if line["action"] == "hold"]
+    assert [(line["group"], line["client"]) for line in held] == [(late["group_id"], late["client_id"])]
+    assert 0 <= epoch_ms(late["occurred_at"]) - held[0]["ts_ms"] <= 20_000
+    assert "is locked for a member for 10 s, then others get it" in late["message"]
+    again = [row["member_count"] for row in told[GROUP_EVENTS, "resize-queue"] if row["kind"] in SHARE_RECORDS]
+    assert sum(again) == 6
+
+
 @pytest.mark.parametrize("group", ["click-sessions", "mail-queue"])
 def test_who_goes_on_after_its_removal_from_a_share_or_a_streams_group_is_told(told, group):
     thawed = done(group, "sigcont")
@@ -276,7 +287,7 @@ def test_a_restart_that_nobody_made_is_no_deployment(told, folder):
 
 def test_who_is_a_member_of_a_share_or_a_streams_group_now(told, folder):
     assert told[MEMBER_SESSIONS, "mail-queue"]
-    for group, count in {"mail-queue": 3, "audit-queue": 2, "click-sessions": 2}.items():
+    for group, count in {"mail-queue": 3, "audit-queue": 2, "resize-queue": 1, "click-sessions": 2}.items():
         there = [row["client_id"] for row in asked(folder, "members", group=group) if row["ended_at"] is None]
         assert len(there) == count
         assert all(client.startswith(group) for client in there)
