@@ -5,7 +5,8 @@ settings file, such as one with a mirror. Ivy's cache is a folder of this projec
 influence. A stamp names the coordinates, so that a later start neither resolves nor asks the network.
 
 `python -m jobs.common.jars` fetches those of Spark, `python -m jobs.common.jars s3` those for S3, and
-`python -m jobs.common.jars kafka [VERSION]` those of a broker: for make, and for images.
+`python -m jobs.common.jars kafka [VERSION]` those of a broker, `python -m jobs.common.jars clients` those of Kafka Streams and Connect: for
+make, for images, and for tests.
 """
 
 from __future__ import annotations
@@ -29,7 +30,16 @@ from typing import Final
 from jobs.common import places
 from jobs.common.errors import UserError
 from jobs.common.java import check_java
-from jobs.common.places import COORDINATES, KAFKA_COORDINATES, KAFKA_VERSION, OTHER_KAFKA, S3_COORDINATES, S3_WITHOUT
+from jobs.common.places import (
+    CLIENTS_COORDINATES,
+    CLIENTS_WITHOUT,
+    COORDINATES,
+    KAFKA_COORDINATES,
+    KAFKA_VERSION,
+    OTHER_KAFKA,
+    S3_COORDINATES,
+    S3_WITHOUT,
+)
 
 BROKERS: Final = {KAFKA_VERSION: KAFKA_COORDINATES, **OTHER_KAFKA}
 """The releases of Kafka whose brokers can be had."""
@@ -117,6 +127,12 @@ def of_broker(version: str = KAFKA_VERSION) -> JarSet:
     if version not in BROKERS:
         raise UserError(f"Kafka {version} is not known here; there are {', '.join(BROKERS)}")
     return JarSet(f"Kafka {version}", places.kafka_jar_dir(version), BROKERS[version], "kafka_2.13-", beside_spark=False)
+
+
+def of_clients() -> JarSet:
+    """Kafka Streams and Connect, whose groups tests start."""
+    folder = places.kafka_jar_dir("clients")
+    return JarSet("Kafka Streams and Connect", folder, CLIENTS_COORDINATES, "kafka-streams", CLIENTS_WITHOUT, beside_spark=False)
 
 
 @contextmanager
@@ -247,14 +263,14 @@ def artifact(name: str) -> str:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Arguments: none for Spark, `s3`, or `kafka` and a release of it other than ours."""
+    """Arguments: none for Spark, `s3`, `clients`, or `kafka` and a release of it other than ours."""
 
     def say(text: str) -> None:
         print(text, flush=True)  # noqa: T201 - what make shows
 
     try:
-        wanted = of_broker if arguments[:1] == ["kafka"] else of_s3 if arguments else of_spark
-        folder = wanted(*arguments[1:]).ensure(say)
+        named = {"kafka": of_broker, "clients": of_clients, "s3": of_s3}
+        folder = (named[arguments[0]](*arguments[1:]) if arguments else of_spark()).ensure(say)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 1

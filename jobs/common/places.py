@@ -55,6 +55,10 @@ KAFKA_COORDINATES: Final = (f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}", *_LO
 OTHER_KAFKA: Final = {other: (f"org.apache.kafka:kafka_2.13:{other}", *_LOG4J) for other in ("4.2.0", "3.9.1")}
 """The same of other releases, which are optional."""
 
+CLIENTS_COORDINATES: Final = tuple(f"org.apache.kafka:{name}:4.2.0" for name in ("kafka-streams", "connect-runtime", "connect-file"))
+"""Kafka Streams and Connect, for tests: connectors of files are published up to this release."""
+CLIENTS_WITHOUT: Final = ("org.rocksdb:*",)  # 70 MB: the stores of Streams, which the tests do not use
+
 PROJECT: Final = Path(__file__).resolve().parents[2]
 """The checkout; of an installed wheel, the folder of its packages."""
 

@@ -41,7 +41,7 @@ class JavaConsumer:
         command = [
             *(java_program(), f"-Xmx{_HEAP}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC"),
             *archive_options(class_archive(jars)),
-            *("-cp", f"{jars}/*:{_gateway_jar()}", "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"),
+            *("-cp", f"{jars}/*:{gateway_jar()}", "py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"),
         ]
         self._process = subprocess.Popen(bound(*command), stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
         output = self._process.stdout
@@ -82,7 +82,7 @@ class JavaConsumer:
         self._consumer.close()
 
 
-def _gateway_jar() -> Path:
+def gateway_jar() -> Path:
     """The JAR of Py4J in PySpark."""
     return next(Path(str(distribution("pyspark").locate_file("pyspark/jars"))).glob("py4j-*.jar"))
 

@@ -15,7 +15,7 @@ from jobs.common.places import PROJECT
 def main() -> None:
     """Fetches each set of JARs, without keeping it."""
     sums: dict[str, str] = {}
-    for wanted in (jars.of_spark(), jars.of_s3(), *map(jars.of_broker, jars.BROKERS)):
+    for wanted in (jars.of_spark(), jars.of_s3(), jars.of_clients(), *map(jars.of_broker, jars.BROKERS)):
         with tempfile.TemporaryDirectory() as folder:
             for path in jars.resolve(wanted.coordinates, Path(folder), print, wanted.without):
                 name, digest = jars.identity(path)
