@@ -6,7 +6,9 @@ SELECT x.cluster, x.group_id, count(*) FILTER (x.broker <> 'clients') AS told, m
        max(coalesce(x.last_at, x.occurred_at)) FILTER (x.kind = 'SIMPLE_GROUP' OR (
            x.kind IN ('CONSUMER_GROUP_HEARTBEAT', 'HEARTBEAT') AND x.error_code = 0
        )) > coalesce(max(x.occurred_at) FILTER (x.kind = 'GROUP_UNLOADED' OR x.state = 'GIVEN_UP'), '-infinity') AS works,
-       arg_max(x.broker, x.occurred_at) FILTER (x.source IN ('coordinator', 'request')) AS coordinator,
+       arg_max(x.broker, x.occurred_at) FILTER (
+           x.source IN ('coordinator', 'request') AND x.kind NOT IN ('SHARE_FETCH', 'SHARE_ACKNOWLEDGE')
+       ) AS coordinator,
        arg_max(x.state, (x.occurred_at, x.position)) FILTER (x.kind = 'GROUP_CONVERTED') AS converted,
        bool_and(x.kind = 'FIND_COORDINATOR') AS looked_up
 FROM group_events AS x

@@ -322,3 +322,11 @@ def test_the_report_is_written_for_a_browser(told, folder):
     result = CliRunner().invoke(entry.cli, ["report", "--lakehouse", str(folder / "lake"), "--format", "html"])
     assert (result.exit_code, result.exception) == (0, None)
     assert LAKEHOUSE in result.stdout
+
+
+def test_a_broker_that_only_gives_records_to_a_share_group_is_not_its_coordinator(told, folder):
+    """Broker 1 was killed after that. It had nothing to do with the group."""
+    assert {row["broker"] for row in told[GROUP_EVENTS, "resize-queue"] if row["kind"] == "SHARE_FETCH"} >= {"broker-1"}
+    result = CliRunner().invoke(entry.cli, ["report", "--lakehouse", str(folder / "lake"), "--format", "json"])
+    judged = json.loads(result.stdout)["not_judged"]
+    assert not any("resize-queue" in str(row) for row in judged)
