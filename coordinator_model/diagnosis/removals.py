@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, silences
 from coordinator_model.diagnosis.findings import above, before, current, emit, seconds, since
+from coordinator_model.diagnosis.kinds import workers
 from coordinator_model.diagnosis.kinds.settings import is_java, of_member
 from coordinator_model.events import CLIENT_SOURCE, CONNECT, Event
 from coordinator_model.specification.timers import NEVER
@@ -31,7 +32,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
     `elected_ms`: when its broker had become the coordinator, at its own start or after another broker's end; -1: long before.
     """
     limit_ms, silent_ms = silence.session_timeout_ms, silence.silent_ms
-    details = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.longest_gap_ms)}
+    details: dict[str, Any] = {"silent_ms": or_none(silent_ms), "longest_gap_before_ms": or_none(silence.longest_gap_ms)}
     then, restarted = "", catalogue.IF_RESTARTED
     settings = of_member(g.view, silence.client_id)
     if came_ms == NEVER:
@@ -59,6 +60,8 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         if text is catalogue.SESSION_TIMEOUT and details.get("away_ms") is not None:  # a value is named already
             text = text._replace(advice=f"{catalogue.LOOK} {{stop}}")
         details["session_timeout_ms"] = or_none(limit_ms)
+        if g.view.protocol_type == CONNECT and old is not None and (lost := workers.connectors(old.partitions or ())):
+            details["connectors"] = lost
     words = {
         "silence": f"for {seconds(silent_ms)}" if silent_ms >= 0 else "within the session timeout",
         "limit": limit,

@@ -1,10 +1,11 @@
 """Folds findings into what needs attention: one entry for each incident, with what it cost.
 
-A bad day has hundreds of findings and a handful of incidents. Three rules fold them:
+A bad day has hundreds of findings and a handful of incidents. Four rules fold them:
 
 * All that a broker did to its groups is one entry, a row of `incidents`, with what clients were refused in those groups meanwhile.
 * What follows from a removal belongs to it: a frozen member loses its session, then its heartbeat is refused, then its commit. A static
   one is waited for as it does not rejoin, then as it does not sync. So do the sessions that end in a storm or a rolling restart.
+* Consumers of sink tasks whose session ended with that of their Connect worker belong to the loss of the worker.
 * The same code in the same group is one entry, however often it came.
 """
 
@@ -23,6 +24,7 @@ from typing import Final, NamedTuple, cast
 from coordinator_model.diagnosis import catalogue, client_catalogue, consumer_catalogue, offset_catalogue
 from coordinator_model.diagnosis.findings import FIGURES, seconds
 from coordinator_model.diagnosis.incidents import SPAN_MS
+from coordinator_model.diagnosis.kinds.settings import SINK_TASK
 from coordinator_model.view.members import client_in
 from jobs.answers.duckdb_views import Key, Row, key_of
 from jobs.answers.incidents.bills import Bill, Rebalanced, RebalanceTimes, Records, bill_of, billed, bound, span_of
@@ -46,6 +48,8 @@ _PROLONGING: Final = (*_REMOVALS, catalogue.SLOW_JOINER.code, _STUCK)
 """What begins a rebalance or holds it up."""
 _ENDING: Final = (*_PROLONGING, catalogue.FENCED_INSTANCE.code)
 """What ends a membership: its client may be refused later."""
+_STOPPED_WITHIN_MS: Final = 10_000
+"""From the last heartbeat of a worker of Connect to that of the consumer of a sink task in the same process, at most: a few intervals."""
 _COST_MS: Final = 1_000  # what costs less comes after what costs more, even if it is an error
 _SOON_MS: Final = 1_000  # a removal's rebalance begins in the same moment; two logs may differ by up to a second
 
@@ -261,6 +265,7 @@ class _Folding:
         of_incidents: dict[str, AttentionEntry] = {}
         self._same: dict[tuple[str, ...], AttentionEntry] = {}  # by cluster, group and code
         self._bursts: dict[Key, list[tuple[Row, AttentionEntry]]] = defaultdict(list)
+        self._workers: dict[tuple[str, str], list[tuple[int, AttentionEntry]]] = defaultdict(list)  # when last heard, by connector
         self._known: dict[tuple[object, ...], list[tuple[int, AttentionEntry]]] = defaultdict(list)  # since when, by what it is known by
         incident_of, others = by_finding(incidents), []
         for row in rows:
@@ -274,7 +279,7 @@ class _Folding:
         for row in others:
             if row["code"] in BURSTS:
                 self._bursts[key_of(row)].append((row, self._put(row, None)))
-        for row in others:
+        for row in sorted(others, key=lambda row: _sink_of(row) != ""):
             if row["code"] not in {*BURSTS, *_REFUSALS}:
                 self._incident(row)
         for row in others:
@@ -292,7 +297,12 @@ class _Folding:
             cause = cause or self._latest((row["member_id"], row["generation"]), row)
         if row["code"] == offset_catalogue.OFFSET_RESET.code:
             cause = cause or self._latest((row["details"]["partition"],), row)
+        if sink := _sink_of(row):
+            lost = self._workers[row["cluster"], sink]
+            cause = cause or next((one for at_ms, one in lost if abs(_heard_ms(row) - at_ms) <= _STOPPED_WITHIN_MS), None)
         entry = self._put(row, cause)
+        for connector in row["details"].get("connectors") or ():
+            self._workers[row["cluster"], connector].append((_heard_ms(row), entry))
         if row["code"] == offset_catalogue.OFFSETS_EXPIRED.code:
             self._note((row["details"]["partition"],), row, entry)
         if row["code"] in _ENDING:
@@ -317,6 +327,17 @@ class _Folding:
         least_ms = 0 if within_ms is None else at_ms - within_ms
         before = [known for known in self._known.get((*key_of(row), *name), ()) if least_ms <= known[0] <= at_ms]
         return max(before, key=lambda known: known[0])[1] if before else None
+
+
+def _sink_of(row: Row) -> str:
+    """The connector whose sink task has the consumer that missed its session timeout; empty for any other finding."""
+    is_sink = row["code"] == catalogue.SESSION_TIMEOUT.code and (row["client_id"] or "").startswith(SINK_TASK)
+    return str(row["client_id"]).removeprefix(SINK_TASK).rpartition("-")[0] if is_sink else ""
+
+
+def _heard_ms(row: Row) -> int:
+    """When the client of a session that ended was last heard, about."""
+    return epoch_ms(row["occurred_at"]) - (row["details"].get("silent_ms") or row["details"].get("session_timeout_ms") or 0)
 
 
 def _whose(cases: Sequence[Sequence[tuple[Row, Row]]]) -> list[str]:

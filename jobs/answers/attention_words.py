@@ -242,7 +242,8 @@ class AttentionWords:
         for row in sorted(entry.followed_by, key=lambda row: row["occurred_at"]):
             by_code.setdefault(row["code"], []).append(row)
         if entry.incident is not None or len({row["member_id"] for row in entry.followed_by}) > 1:
-            where = {code: f" in {_folded(row['group_id'] for row in rows)}" if entry.incident else "" for code, rows in by_code.items()}
+            several = entry.incident is not None or len(entry.groups) > 1
+            where = {code: f" in {_folded(row['group_id'] for row in rows)}" if several else "" for code, rows in by_code.items()}
             counts = [f"{code} ({len(rows)}{_MEANS.get(code, '')})" if len(rows) > 1 else code for code, rows in by_code.items()]
             texts = [count + where[code] for code, count in zip(by_code, counts, strict=True)]
             return ["; ".join(texts)] if counts else []

@@ -2,7 +2,8 @@
 -- after a broker was lost, or one that joins while another no longer answers. `cause`, `client_id` and so on say which one it was. `blamed`
 -- and `culprit_…` say what counts: COORDINATOR_MOVED and the broker of that incident, if members departed because of it; else the finding
 -- about another client that timed out or joined late while all waited for it; else the one that began. A cause that is a failure itself
--- stays. Where the member that began it was only told, or removed by somebody else, nobody is to blame. `failed`: a client did not do in time
+-- stays. Where the member that began it was only told, or removed by somebody else, nobody is to blame: nor are consumers of sink tasks, which
+-- workers of Connect start and stop, and lose. `failed`: a client did not do in time
 -- what it had to, or the coordinator was lost. `startup`: the first rebalance of a group that was new or empty, unless what had emptied it is to blame; `blamed` is
 -- STARTUP then.
 -- `began_with`: what set off one that a finding explains: after a move that a member joined again, or that its session ran out.
@@ -12,6 +13,11 @@ WITH innocent AS (
     VALUES ('COORDINATOR_MOVED'), ('ADMIN_REMOVED'), ('METADATA_CHANGED'), ('REVOCATION_FOLLOW_UP'), ('ASSIGNMENT_NOT_STORED'),
       ('GROUP_OVER_CAPACITY'), ('REGEX_RESOLVED'), ('GROUP_CONFIG_CHANGED'), ('CONNECTOR_CHANGED'), ('PROBING_REBALANCE')
   ) AS v(cause)
+),
+of_workers AS (
+  SELECT r.id
+  FROM rebalances_with_id AS r
+  WHERE r.client_id LIKE 'connector-consumer-%' AND r.cause IN ('MEMBER_JOINED', 'MEMBER_LEFT', 'SESSION_TIMEOUT')
 ),
 of_incidents AS (
   SELECT i.cluster, i.broker, explode(i.findings) AS finding_id
@@ -26,9 +32,12 @@ SELECT
     'COORDINATOR_MOVED'
   ) AS failed,
   coalesce(i.broker, b.from_broker) AS culprit_broker,
-  CASE WHEN b.finding_id IS NOT NULL THEN b.client_id WHEN n.cause IS NULL THEN r.client_id END AS culprit_client_id,
-  CASE WHEN b.finding_id IS NOT NULL THEN b.client_host WHEN n.cause IS NULL THEN r.client_host END AS culprit_client_host,
-  CASE WHEN b.finding_id IS NOT NULL THEN b.member_id WHEN n.cause IS NULL THEN r.member_id END AS culprit_member_id,
+  CASE WHEN s.id IS NOT NULL THEN NULL WHEN b.finding_id IS NOT NULL THEN b.client_id WHEN n.cause IS NULL THEN r.client_id END
+    AS culprit_client_id,
+  CASE WHEN s.id IS NOT NULL THEN NULL WHEN b.finding_id IS NOT NULL THEN b.client_host WHEN n.cause IS NULL THEN r.client_host END
+    AS culprit_client_host,
+  CASE WHEN s.id IS NOT NULL THEN NULL WHEN b.finding_id IS NOT NULL THEN b.member_id WHEN n.cause IS NULL THEN r.member_id END
+    AS culprit_member_id,
   b.finding_id,
   CASE
     WHEN b.finding_id IS NULL THEN NULL
@@ -38,6 +47,7 @@ SELECT
   END AS began_with
 FROM rebalances_with_id AS r
 LEFT JOIN innocent AS n ON n.cause = r.cause
+LEFT JOIN of_workers AS s ON s.id = r.id
 LEFT JOIN blamed_rebalances AS b ON b.cluster = r.cluster AND b.group_id = r.group_id AND b.started_at = r.started_at
   AND b.ended_at = r.ended_at AND b.generation IS NOT DISTINCT FROM r.generation -- its id takes a hash of each rebalance
 LEFT JOIN of_incidents AS i ON i.cluster = b.cluster AND i.finding_id = b.finding_id

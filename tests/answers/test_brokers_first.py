@@ -1,4 +1,4 @@
-"""What brokers did to their groups stands first, and is as grave as what it cost."""
+"""What brokers did to their groups stands first, and is as grave as what it cost. Workers of Connect take consumers with them."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from jobs.answers.news import News, NewsText
 from jobs.answers.report import Scope, read_report
 from jobs.pipeline.tracking.incident_table import IncidentTable
 from tests.answers.asking import asked, reader_of
-from tests.answers.test_attention import EXPIRED, found, logged, moved, rebalanced
+from tests.answers.test_attention import EXPIRED, found, logged, moved, of, rebalanced
 from tests.lakehouse.rows import DAY, MEMBER, finding, line, transition, write
 
 
@@ -320,3 +320,31 @@ def test_a_long_rebalance_is_compared_with_those_that_no_finding_is_about(told):
         *(rebalanced(at, group, usual) for at in (100, 200) for group, usual in (("a", 30_000), ("b", 3_000))),
     )
     assert {entry["groups"][0]: entry["severity"] for entry in entries} == {"a": "WARNING", "b": "ERROR"}
+
+
+def test_consumers_of_sink_tasks_that_fall_silent_with_their_worker_belong_to_its_loss(told):
+    """The worker had tasks of the connector. Another sink, a consumer that falls silent later, and one of an application do not."""
+
+    def silent(at, ms, client, group, **details):
+        return found("SESSION_TIMEOUT", at, group, "WARNING", client, f"{client}-m", silent_ms=ms, **details)
+
+    refused = found(
+        "ZOMBIE_COMMIT", 60, "connect-orders-sink", "WARNING", "connector-consumer-orders-sink-0", "connector-consumer-orders-sink-0-m"
+    )
+    entries, shown = told(
+        silent(20, 10_000, "worker-b", "connect-cluster", connectors=["orders-sink"]),
+        silent(19, 9_000, "connector-consumer-orders-sink-2", "connect-orders-sink"),
+        silent(55, 45_000, "connector-consumer-orders-sink-0", "connect-orders-sink"),
+        refused,
+        silent(80, 45_000, "connector-consumer-orders-sink-1", "connect-orders-sink"),
+        silent(20, 10_000, "connector-consumer-bills-sink-0", "connect-bills-sink"),
+        silent(20, 10_000, "orders-sink-0", "payments"),
+    )
+    assert sorted(of(entries)) == [
+        ("SESSION_TIMEOUT", ["connect-bills-sink"], 1, 0),
+        ("SESSION_TIMEOUT", ["connect-orders-sink"], 1, 0),
+        ("SESSION_TIMEOUT", ["connect-orders-sink", "connect-cluster"], 1, 3),
+        ("SESSION_TIMEOUT", ["payments"], 1, 0),
+    ]
+    then = "SESSION_TIMEOUT (2: silent without close(), as after a crash or SIGKILL) in connect-orders-sink; ZOMBIE_COMMIT in connect-"
+    assert then in " ".join(shown.split())

@@ -5,6 +5,7 @@ Sources: DistributedHerder.tick, IncrementalCooperativeAssignor.handleLostAssign
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from coordinator_model.diagnosis import catalogue, cost
@@ -45,6 +46,11 @@ def _changed(rebalance: Rebalance) -> str:
     before, after = set(rebalance.owned_before), {name for held in rebalance.assigned.values() for name in held}
     differ = after - before if rebalance.delay_ms else before ^ after  # what lost workers had is not there while a delay runs
     return ", ".join(sorted({_connector(name) for name in differ}))
+
+
+def connectors(held: Iterable[str]) -> list[str]:
+    """The connectors of which a worker has tasks."""
+    return sorted({_connector(name) for name in held if cost.is_counted(name)})
 
 
 def _connector(name: str) -> str:
