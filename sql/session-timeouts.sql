@@ -105,7 +105,7 @@ SELECT
   x.client_host,
   x.member_id,
   x.session_timeout_ms,
-  least(p.back_at, r.back_at) AS back_at,
+  CASE WHEN u.id IS NULL AND p.back_at IS NOT NULL THEN p.back_at ELSE least(p.back_at, r.back_at) END AS back_at,
   x.id
 FROM expired AS x
 LEFT JOIN unheard AS u ON u.id = x.id

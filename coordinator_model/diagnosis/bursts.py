@@ -321,7 +321,8 @@ def _report_storm(g: Emitter, burst: list[PastRebalance]) -> None:
     }
     one = next(("", past.client_id, past.client_host) for past in burst if _client(past) == clients[0]) if len(clients) == 1 else NOBODY
     figures = {"by_culprit": began, "by_client": shares, "clients": names, "causes": dict(counted), "common_causes": common}
-    text = consumer_catalogue.REBALANCE_STORM if g.view.consumer_protocol else catalogue.REBALANCE_STORM
+    of_workers = catalogue.STORM_OF_WORKERS if g.view.protocol_type == CONNECT else catalogue.REBALANCE_STORM
+    text = consumer_catalogue.REBALANCE_STORM if g.view.consumer_protocol else of_workers
     figures["silent_partition_ms"] = sum(past.unheard_ms for past in burst)
     _report(g, text, burst, one, words, **figures)
 

@@ -46,6 +46,7 @@ STATIC_STOP: Final = (
     "Admin.removeMembersFromConsumerGroup."
 )
 LEAVE_OF_JAVA: Final = "let it leave with CloseOptions.groupMembershipOperation(LEAVE_GROUP) (Java, KIP-1092), or "
+LEAVE_OF_STREAMS: Final = "let it leave by the CloseOptions of KafkaStreams.close(), or "
 BACK: Final = " It was back {back} later, under a new member id."
 NAMESAKE: Final = " A client with its name joined {back} later, under a new member id."
 NOT_BACK: Final = " It was not back within ten seconds."
@@ -140,6 +141,10 @@ REBALANCE_STORM: Final = Text(
     "The group rebalanced {rebalances} times in {span}{began}: {common}{how}.",
     "{remedy} Until then the group keeps rebalancing, and nobody reads its partitions each time.",
 )
+STORM_OF_WORKERS: Final = REBALANCE_STORM._replace(
+    advice="Keep that worker out of the cluster until it stays up, and read its log for why it dies. Each time that it is lost, its tasks "
+    "wait for it, or move."
+)
 ASSIGNMENT_NOT_STORED: Final = Text(
     "ASSIGNMENT_NOT_STORED",
     "ERROR",
@@ -199,8 +204,8 @@ CONNECT_TASKS_WAIT: Final = Text(
 )
 COORDINATOR_MOVED: Final = Text("COORDINATOR_MOVED", "WARNING", "{what}{cost}", "{remedy}{session}")
 SESSION_NEEDED: Final = (
-    " To survive this, raise {setting} above {least}: {client} sent its last heartbeat {unheard} before its coordinator could hear it "
-    "again."
+    " To survive this, raise {setting} above {least}: the last heartbeat of {client} that was accepted came {unheard} before its "
+    "coordinator heard it again, or could have.{poll}"
 )
 SESSION_TOO_SHORT: Final = " Raise {setting}: it was too short to survive this."
 AFTER_A_MOVE: Final = "Read the former coordinator's log for that time: it restarted, failed or gave up its partitions."
@@ -224,6 +229,10 @@ IDLE_MEMBERS: Final = Text(
     "INFO",
     "{count} of {members} members {have} no partition: the topics have {partitions}.",
     "Members without a partition sit idle. Run {partitions} members, or have at least {members} partitions if the work needs more.",
+)
+IDLE_TASKS: Final = IDLE_MEMBERS._replace(
+    advice="The members are tasks of a sink connector. Set its tasks.max to {partitions}, or have at least {members} partitions if the "
+    "work needs more."
 )
 ASSIGNMENT_SKEW: Final = Text("ASSIGNMENT_SKEW", "INFO", "One member has {most} partitions, another {least}.", "{remedy}")
 WITH_POLL_GAP: Final = POLL_TIMEOUT._replace(
@@ -289,6 +298,10 @@ COMMIT_EARLIER: Final = "Commit in onPartitionsRevoked (ConsumerRebalanceListene
 REMOVED_BEFORE_THE_LOG: Final = "The log does not show when and why the group removed it: lines are missing, or the log starts later."
 REMOVED_FOR_SILENCE: Final = (
     "The process was silent for {silence}. " + LOOK + " To survive such a pause, raise {session}{current} above {least}.{poll}"
+)
+POLL_TOO_SHORT: Final = (
+    " Raise max.poll.interval.ms (now {now}) above that, too: librdkafka refuses a longer session timeout, and a client that does not poll "
+    "for so long leaves."
 )
 TOO_LONG_WITHOUT_POLL: Final = " Raise max.poll.interval.ms{current} above that, too: a client that did not poll for so long leaves."
 LEADER_UNHEARD: Final = "The group waited for its assignment, and it sent nothing for {silence}. " + SLOW_ASSIGNOR

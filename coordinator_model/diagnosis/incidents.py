@@ -166,7 +166,10 @@ def _report(g: Emitter, incident: Incident) -> None:
         "session_timeouts_ms": limits,
         "unheard_ms": unheard[0] if unheard else None,
     } | ({"gave_up": gave_up} if gave_up else {})
+    is_polling = view.protocol_type != kinds.CONNECT
+    polls = sorted({old.rebalance_timeout_ms for old in view.ended if is_polling and old.member_id in missed} - {-1})
     if missed:
+        details["max_poll_intervals_ms"] = polls
         of_client = of_member(view, "" if unheard is None else unheard[1].client_id).session
         details["setting"] = f"{view.group_type}.session.timeout.ms" if view.consumer_protocol else of_client
         details["unheard_client"] = unheard[1].client_id or unheard[1].member_id if unheard else None
@@ -176,7 +179,7 @@ def _report(g: Emitter, incident: Incident) -> None:
         else catalogue.HELD_UP.format(broker=broker_name(view.broker)),
         "cost": removed(len(missed), len(gave_up), "of its members"),
         "remedy": catalogue.AFTER_A_MOVE if incident.to_broker else catalogue.WHEN_HELD_UP,
-        "session": session_advice(details, limits, " of the group" if view.consumer_protocol else ""),
+        "session": session_advice(details, limits, polls, " of the group" if view.consumer_protocol else ""),
     }
     at_ms = incident.moved_ms if incident.moved_ms >= 0 else incident.began_ms
     text = catalogue.COORDINATOR_MOVED._replace(severity="ERROR") if lost else catalogue.COORDINATOR_MOVED
@@ -210,18 +213,27 @@ def _unheard(g: Emitter, incident: Incident, lost: list[str]) -> tuple[int, Ende
     return max(found, key=lambda one: one[0], default=None)
 
 
-def session_advice(details: Mapping[str, Any], limits: Collection[int], whose: str) -> str:
+def session_advice(details: Mapping[str, Any], limits: Collection[int], polls: Collection[int], whose: str) -> str:
     """What session timeout the trouble would have taken, after a space; empty if no member missed its own.
 
-    `details`: of the finding of the longest silence. `limits`: the session timeouts, ms, of all that missed them. `whose` they are.
+    `details`: of the finding of the longest silence. `limits`, `polls`: the session timeouts and max.poll.interval.ms, ms, of all that
+    missed them. `whose` they are.
     """
     if not (setting := details.get("setting")):
         return ""
-    now = " to ".join(map(seconds, sorted({min(limits), max(limits)}))) if limits else ""
+    now = _from_to(limits)
     setting = f"{setting}{whose}{now and f' (now {now})'}"
     if (ms := details["unheard_ms"]) is None:
         return catalogue.SESSION_TOO_SHORT.format(setting=setting)
-    return catalogue.SESSION_NEEDED.format(setting=setting, client=details["unheard_client"], unheard=seconds(ms), least=above(ms))
+    shorter = _from_to([limit for limit in polls if limit <= ms])
+    poll = catalogue.POLL_TOO_SHORT.format(now=shorter) if shorter else ""
+    words = {"setting": setting, "client": details["unheard_client"], "unheard": seconds(ms), "least": above(ms), "poll": poll}
+    return catalogue.SESSION_NEEDED.format(**words)
+
+
+def _from_to(limits: Collection[int]) -> str:
+    """The shortest and the longest of these, or the only one; empty if there is none."""
+    return " to ".join(map(seconds, sorted({min(limits), max(limits)}))) if limits else ""
 
 
 def _sign(g: Emitter, at_ms: int, sign: Ref | None, generation: int | None = None) -> Incident:

@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, incidents
 from coordinator_model.diagnosis.findings import NOBODY, emit, first_time, seconds
-from coordinator_model.diagnosis.kinds.settings import STREAMS_ASSIGNOR
+from coordinator_model.diagnosis.kinds.settings import SINK_TASK, STREAMS_ASSIGNOR
 from coordinator_model.events import Event
 from coordinator_model.view.consumer_view import ConsumerMember, ConsumerView
 from coordinator_model.view.emit import Emitter
@@ -61,7 +61,8 @@ def _idle_members(g: Emitter, rebalance: Rebalance, idle: list[str], partitions:
     if first_time(g, catalogue.IDLE_MEMBERS, f"{len(idle)} of {members}", partitions):
         details = {"idle": idle, "members": members, "partitions": partitions}
         words = {"count": len(idle), "have": "has" if len(idle) == 1 else "have"}
-        emit(g, catalogue.IDLE_MEMBERS, rebalance.ended_ms, NOBODY, rebalance.evidence, words, generation=rebalance.generation, **details)
+        text = catalogue.IDLE_TASKS if all(member_id.startswith(SINK_TASK) for member_id in idle) else catalogue.IDLE_MEMBERS
+        emit(g, text, rebalance.ended_ms, NOBODY, rebalance.evidence, words, generation=rebalance.generation, **details)
 
 
 def _skew(g: Emitter, rebalance: Rebalance, shares: dict[str, int], least: int, most: int) -> None:

@@ -113,7 +113,7 @@ def _illegal_generation(g: Emitter, event: Event) -> None:
 def _unknown_member(g: Emitter, event: Event, ended: EndedMembership | None) -> None:
     """A client used a member id that the group does not have. `ended`: that membership, if the log shows how it ended."""
     if first_time(g, catalogue.UNKNOWN_MEMBER, event.member_id, -1):
-        details = {"api": event.kind, **_former(ended, event)}
+        details = {"api": event.kind, **_former(g, ended, event)}
         meanwhile = catalogue.WAITED_FOR if workers.is_waited_for(g, event.member_id) else catalogue.MAY_BE_TAKEN
         words = {
             "removal": removal(ended.kind, event.received_ms - ended.at_ms) if ended else removal("", None),
@@ -135,7 +135,7 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
         ended = None if present else ended
         knew = member is not None and any(at_ms < member.seen_ms and number > event.generation for at_ms, number in g.view.made)
         stale = knew and event.kind == TXN_OFFSET_COMMIT
-        details = {"sent_generation": event.generation, "error_code": event.error_code, "api": event.kind, **_former(ended, event)}
+        details = {"sent_generation": event.generation, "error_code": event.error_code, "api": event.kind, **_former(g, ended, event)}
         text = catalogue.LATE_COMMIT if present else catalogue.ZOMBIE_COMMIT
         act = catalogue.COMMIT_EARLIER if present else catalogue.BE_IDEMPOTENT
         if event.kind == TXN_OFFSET_COMMIT:
@@ -150,7 +150,7 @@ def _zombie_commit(g: Emitter, event: Event, ended: EndedMembership | None) -> N
         _emit(g, text, event, ended, words, **details, group_generation=or_none(g.view.generation))
 
 
-def _former(ended: EndedMembership | None, event: Event) -> dict[str, Any]:
+def _former(g: Emitter, ended: EndedMembership | None, event: Event) -> dict[str, Any]:
     """The figures of a membership that has ended, for the details of a refusal."""
     if ended is None:
         return {"removed": None, "removed_ms_ago": None, "silent_ms": None, "session_timeout_ms": None, "max_poll_interval_ms": None}
@@ -160,7 +160,7 @@ def _former(ended: EndedMembership | None, event: Event) -> dict[str, Any]:
         "silent_ms": _silent_ms(ended),
         "session_timeout_ms": or_none(ended.session_timeout_ms),
         "max_poll_interval_ms": _poll_limit(ended),
-    }
+    } | ({"setting": session} if (session := settings.of_member(g.view, ended.client_id).session) != settings.Settings().session else {})
 
 
 def _poll_limit(member: ObservedMember | None) -> int | None:

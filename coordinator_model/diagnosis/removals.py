@@ -7,7 +7,7 @@ from typing import Any, Final
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, silences
 from coordinator_model.diagnosis.findings import above, before, current, emit, seconds, since
 from coordinator_model.diagnosis.kinds import workers
-from coordinator_model.diagnosis.kinds.settings import is_java, of_member
+from coordinator_model.diagnosis.kinds.settings import STREAMS_ASSIGNOR, is_java, of_member
 from coordinator_model.events import CLIENT_SOURCE, CONNECT, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.emit import Emitter
@@ -43,7 +43,10 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         details |= {"back_ms": came_ms - silence.at_ms, "away_ms": came_ms - silence.seen_ms if is_known else None}
         then = (catalogue.BACK if silence.instance_id else catalogue.NAMESAKE).format(back=seconds(came_ms - silence.at_ms))
         away_ms = came_ms - silence.seen_ms
-        restarted = catalogue.RESTARTED.format(away=seconds(away_ms), least=above(away_ms)) if is_known else restarted
+        if is_known:
+            restarted = catalogue.RESTARTED.format(away=seconds(away_ms), least=above(away_ms))
+        if is_known and 0 <= silence.rebalance_timeout_ms <= away_ms:
+            restarted += catalogue.POLL_TOO_SHORT.format(now=seconds(silence.rebalance_timeout_ms))
     if elected_ms >= 0:
         details["coordinator_elected_ms_before"] = silence.at_ms - elected_ms
         then += catalogue.ELECTED_BEFORE.format(elected=seconds(silence.at_ms - elected_ms))
@@ -55,13 +58,15 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         if old is not None and old.assigning:
             text, then, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + then, True
         limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
-        leave = catalogue.LEAVE_OF_JAVA if is_java(silence.software) else ""
+        of_java = catalogue.LEAVE_OF_STREAMS if g.view.protocol == STREAMS_ASSIGNOR else catalogue.LEAVE_OF_JAVA
+        leave = of_java if is_java(silence.software) else ""
         stop = catalogue.STATIC_STOP.format(restarted=restarted, leave=leave) if silence.instance_id else settings.stop
         if text is catalogue.SESSION_TIMEOUT and details.get("away_ms") is not None:  # a value is named already
             text = text._replace(advice=f"{catalogue.LOOK} {{stop}}")
         details["session_timeout_ms"] = or_none(limit_ms)
         if g.view.protocol_type == CONNECT and old is not None and (lost := workers.connectors(old.partitions or ())):
             details["connectors"] = lost
+    known_ms = silent_ms if silent_ms >= 0 or elected_ms >= 0 else limit_ms  # a new coordinator's timer began when it had read the group
     words = {
         "silence": f"for {seconds(silent_ms)}" if silent_ms >= 0 else "within the session timeout",
         "limit": limit,
@@ -69,7 +74,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         "stop": stop,
         "session": settings.session,
         "then": then,
-        "since": since(silence.at_ms - known_ms) if (known_ms := max(silent_ms, limit_ms)) >= 0 else before(silence.at_ms),
+        "since": since(silence.at_ms - known_ms) if known_ms >= 0 else before(silence.at_ms),
         "why": why_no_assignment(g, silence.at_ms),
     }
     emit(g, text, silence.at_ms, silence.client(), silence.signs, words, generation=silence.generation, **details)

@@ -169,6 +169,9 @@ class GroupTracker:
     def _refused(self, event: Event) -> None:
         """Takes an answer that the broker is not in charge of the group."""
         view = self.view
+        member = view.members.get(event.member_id) if event.kind == kinds.LEAVE_GROUP else None
+        if member is not None and reasons.of_leave(event.reason, by_admin=False) == reasons.POLL_TIMEOUT:
+            member.says_it_stalled(event)  # it gives its id up, whatever the answer is
         if view.consumer is not None and event.broker == (view.broker or event.broker):
             consumer_prediction.not_in_charge(view.consumer, event)
         elif event.broker == view.broker and not view.consumer_protocol:

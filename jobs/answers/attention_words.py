@@ -156,18 +156,13 @@ class AttentionWords:
         """The settings that were too short, with what they took, a sentence for each group and setting: all that entries say of it."""
         took: dict[tuple[str, str, str], tuple[int, int]] = {}
         for entry in entries:
-            # Where no line shows how long a group's members were unheard, the longest time of that setting counts, as in the advice.
-            measured = {row["group_id"] for row in entry.findings if row["details"].get("unheard_ms")}
-            longest: dict[str, int] = {}
-            for details in (row["details"] for row in entry.findings if row["details"].get("unheard_ms")):
-                setting = details.get("setting", "")
-                longest[setting] = max(longest.get(setting, 0), details["unheard_ms"])
             for row in entry.findings if entry.incident else (*entry.findings, *entry.followed_by):
                 details, group = row["details"], self.name(row["cluster"], row["group_id"])
                 for of_need, setting, of_value in _SETTINGS.get(row["code"], ()):
-                    own = details.get("setting", setting if of_value in details else "")
+                    named = details.get("setting") if setting == _SESSION else None
+                    own = named or (setting if of_value in details else "")
                     value = details.get(of_value, -1 if setting == _SESSION else None)
-                    needed = details.get(of_need) or (longest.get(own) if row["group_id"] not in measured else None)
+                    needed = details.get(of_need)
                     value = max(value, default=-1 if "setting" in details else None) if isinstance(value, list) else value
                     is_own = of_need == "sync_ms" or details.get("removed", "SESSION_TIMEOUT") == "SESSION_TIMEOUT"
                     if is_own and value is not None and needed is not None and needed > value:
@@ -233,6 +228,8 @@ class AttentionWords:
             f"The lines {f'cover {duration(judgement.span_ms)}' if judgement.span_ms else 'have no times'} and show no trouble."
             if judgement.all_clear
             else "The rest could not be judged."
+            if any(gap.groups for gap in judgement.gaps)
+            else "What could not be judged is about no group."
         )
         return f"Nothing needs attention in {many(len(healthy), 'group')}: {groups}. {cover}"
 

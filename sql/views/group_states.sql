@@ -42,7 +42,9 @@ lasting AS (
   WHERE s.state = 'UNKNOWN'
 )
 SELECT
-  s.cluster, s.group_id, s.state, s.generation, s.since, s.next_at, s.entered_at,
+  s.cluster, s.group_id, s.state,
+  CASE WHEN max(r.group_protocol) = 'share' THEN max(r.generation) ELSE s.generation END AS generation, -- its state changes with few epochs
+  s.since, s.next_at, s.entered_at,
   CASE
     WHEN s.state IN ('Empty', 'Dead') THEN 0
     WHEN s.state <> 'UNKNOWN' THEN nullif(max_by(coalesce(r.members_after, -1), (r.ended_at, r.started_at, coalesce(r.generation, -1))), -1)

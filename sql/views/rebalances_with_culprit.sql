@@ -3,7 +3,7 @@
 -- and `culprit_…` say what counts: COORDINATOR_MOVED and the broker of that incident, if members departed because of it; else the finding
 -- about another client that timed out or joined late while all waited for it; else the one that began. A cause that is a failure itself
 -- stays. Where the member that began it was only told, or removed by somebody else, nobody is to blame: nor are consumers of sink tasks, which
--- workers of Connect start and stop, and lose. `failed`: a client did not do in time
+-- workers of Connect start and stop, and lose, and a leader whose assignor may have waited for a broker that was away. `failed`: a client did not do in time
 -- what it had to, or the coordinator was lost. `startup`: the first rebalance of a group that was new or empty, unless what had emptied it is to blame; `blamed` is
 -- STARTUP then.
 -- `began_with`: what set off one that a finding explains: after a move that a member joined again, or that its session ran out.
@@ -18,6 +18,12 @@ of_workers AS (
   SELECT r.id
   FROM rebalances_with_id AS r
   WHERE r.client_id LIKE 'connector-consumer-%' AND r.cause IN ('MEMBER_JOINED', 'MEMBER_LEFT', 'SESSION_TIMEOUT')
+  UNION
+  SELECT r.id
+  FROM rebalances_with_id AS r
+  JOIN findings AS f ON f.cluster = r.cluster AND f.group_id = r.group_id AND f.member_id = r.member_id AND f.code = r.cause
+  WHERE r.cause = 'SESSION_TIMEOUT' AND get_json_object(f.details, '$.leader') = 'true'
+    AND get_json_object(f.details, '$.coordinator_elected_ms_before') IS NOT NULL
 ),
 of_incidents AS (
   SELECT i.cluster, i.broker, explode(i.findings) AS finding_id

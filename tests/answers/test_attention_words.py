@@ -154,7 +154,6 @@ def test_settings_are_told_with_what_they_took():
         "h: session.timeout.ms (now 7 s) above 21.1 s",
         "h: max.poll.interval.ms (now 12 s) above 21.1 s",
         "c: session.timeout.ms (now 8 s) above 10 s",
-        "d: session.timeout.ms (now 6 s) above 10 s",
         "g: session.timeout.ms (now 6 s) above 7.4 s",
     ]
 

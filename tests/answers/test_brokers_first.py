@@ -116,7 +116,7 @@ def missed(at, group, limit, unheard=None, setting="session.timeout.ms"):
     [
         (
             [missed(100, "a", [10_000], 10_500), missed(100, "c", [6_000], 12_000), missed(101, "b", [11_000])],
-            "To survive this, raise session.timeout.ms of the 3 groups that lost members (now 6 s to 11 s) above 12 s: c-1 sent",
+            "To survive this, raise session.timeout.ms of the 3 groups that lost members (now 6 s to 11 s) above 12 s: the last ",
         ),
         (
             [moved(100, "a"), missed(101, "b", [], setting="share.session.timeout.ms")],

@@ -28,8 +28,8 @@ def test_the_session_timeout_that_a_move_would_have_taken_is_told():
     told = finding(rows, "COORDINATOR_MOVED")
     unheard_ms = json.loads(told["details"])["unheard_ms"]
     assert 11_000 < unheard_ms < 14_000
-    assert f" raise session.timeout.ms (now 10 s) above {above(unheard_ms)}: c sent its last heartbeat " in told["advice"]
-    assert told["advice"].endswith(" before its coordinator could hear it again.")
+    assert f" raise session.timeout.ms (now 10 s) above {above(unheard_ms)}: the last heartbeat of c that was accepted " in told["advice"]
+    assert told["advice"].endswith(" before its coordinator heard it again, or could have.")
 
 
 def test_a_client_that_asks_soon_after_the_coordinator_is_there_had_needed_the_time_until_then():

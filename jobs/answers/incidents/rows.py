@@ -127,8 +127,9 @@ def _advice(run: Sequence[Outage]) -> str:
 def _for_setting(missed: Sequence[Row]) -> str:
     """What session timeout the groups would have taken that have it from one setting."""
     groups, limits = {row["group_id"] for row in missed}, {ms for row in missed for ms in row["details"]["session_timeouts_ms"]}
+    polls = {ms for row in missed for ms in row["details"].get("max_poll_intervals_ms") or ()}
     whose = f" of the {len(groups)} groups that lost members" if len(groups) > 1 else f" of {printable(min(groups), 60)}"
-    return session_advice(_longest_unheard(missed), limits, whose)
+    return session_advice(_longest_unheard(missed), limits, polls, whose)
 
 
 def _longest_unheard(findings: Iterable[Row]) -> Row:
