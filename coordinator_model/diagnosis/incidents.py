@@ -279,6 +279,8 @@ def _cause_of(g: Emitter, silence: Silence, *, is_early: bool) -> Incident | Non
     if _stood_still(g, silence) and _lived_on(g, silence, silence.at_ms):
         return _sign(g, silence.at_ms, None, generation)
     elected_ms = g.clock.took_over_between(silence.at_ms - SPAN_MS, silence.at_ms + HINDSIGHT_MS)
+    if elected_ms < 0 <= silence.at_ms - g.view.loaded_ms <= SPAN_MS:  # an excerpt may lack the broker's own lines
+        elected_ms = g.view.loaded_ms
     if elected_ms < 0 or not _lived_on(g, silence, elected_ms):
         return None
     if silence.seen_ms > elected_ms and not silence.given_up:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from coordinator_model.diagnosis import titles
 from coordinator_model.diagnosis.catalogue import COORDINATOR_MOVED, REBALANCE_STORM
 from coordinator_model.diagnosis.findings import above, broker_name, current
+from coordinator_model.diagnosis.incidents import SLOW_MS
 from coordinator_model.view.members import client_in
 from jobs.answers.attention import BURSTS, SEVERITIES, AttentionEntry
 from jobs.answers.client_words import Said
@@ -224,8 +225,9 @@ class AttentionWords:
             alone = " There are only lines of clients, shown below." if judgement.of_clients else ""
             return "No problem found, but too little evidence to call it healthy." + alone
         groups = some([self.name(*key) for key in healthy], 2 * _NAMED)
+        waited = f" of clients, but a broker took up to {duration(judgement.waited_ms)} to answer" if judgement.waited_ms >= SLOW_MS else ""
         cover = (
-            f"The lines {f'cover {duration(judgement.span_ms)}' if judgement.span_ms else 'have no times'} and show no trouble."
+            f"The lines {f'cover {duration(judgement.span_ms)}' if judgement.span_ms else 'have no times'} and show no trouble{waited}."
             if judgement.all_clear
             else "The rest could not be judged."
             if any(gap.groups for gap in judgement.gaps)

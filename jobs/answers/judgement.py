@@ -67,6 +67,7 @@ class Judgement:
     healthy: list[Key] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     span_ms: int = 0  # of the time that the lines cover; 0: they have no times
+    waited_ms: int = 0  # how long a healthy group waited for a broker's answer, the longest
 
     @property
     def all_clear(self) -> bool:
@@ -102,7 +103,7 @@ def judged(
     first_at: dict[str, datetime] = {}
     for (cluster, _), at in untracked.items():
         first_at[cluster] = min(at, first_at.get(cluster, at))
-    healthy, found = [], []
+    healthy, found, waited_ms = [], [], 0
     for row in reader.found(own_query("evidence"), values):
         key, until = key_of(row), min(values["until"], times[row["cluster"]][1])
         why: list[tuple[str, str]] = [*_without_brokers(row), *_without_track(untracked.get(key), first_at.get(key[0]), until)]
@@ -116,7 +117,9 @@ def judged(
                 goes_on = until < times[row["cluster"]][1]
                 of_lines = _of_lines(row, state, troubles.get(key), causes.get(key), goes_on=goes_on, is_live=is_followed(reader.house))
                 why = [*islice(chain(of_lines, _of_end(row, ends, until)), 1)]
-            healthy += [] if why or key in unreadable else [key]
+            if not (why or key in unreadable):
+                healthy.append(key)
+                waited_ms = max(waited_ms, row["waited_ms"] or 0)
         found += [(*key, *gap) for gap in why]
     gaps = _folded(found)
     gaps += [Gap(row["cluster"], (), *_untold(row)) for row in troubles.values() if not row["group_id"]]
@@ -131,7 +134,7 @@ def judged(
         for (cluster, group), row in unreadable.items()
     ]
     spans = [min(values["until"], last) - max(values["since"], first) for first, last in times.values() if is_known(first)]
-    return Judgement(healthy, gaps, max((milliseconds(span) for span in spans), default=0))
+    return Judgement(healthy, gaps, max((milliseconds(span) for span in spans), default=0), waited_ms)
 
 
 def _outages(incidents: Iterable[Row]) -> Iterator[dict[str, Any]]:

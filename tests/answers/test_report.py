@@ -133,6 +133,12 @@ def test_a_healthy_group_has_no_findings_and_no_rebalances(lakehouse):
     assert "Healthy and no rebalance, Stable (1): payments" in shown
 
 
+def test_a_group_that_waited_for_a_broker_is_not_said_to_have_had_no_trouble_at_all(lakehouse):
+    late = line(at=90_000, kind="OFFSET_COMMIT", source="request", received_at=DAY + 85_000, error_code=7)
+    write(lakehouse, line(), late, transition("Stable", 0, 1))
+    assert "and show no trouble of clients, but a broker took up to 5.0 s to answer." in text(lakehouse)
+
+
 def test_a_group_that_was_not_judged_is_not_called_healthy(lakehouse):
     write(lakehouse, line())
     shown = text(lakehouse)
