@@ -119,11 +119,11 @@ def test_lines_say_what_the_report_says(lakehouse, is_terminal):
         lambda: write(lakehouse, moved("other", 20_900), batch=3),
     ]
     said = io.StringIO()
-    console = Console(file=said, force_terminal=is_terminal, width=160, color_system=None, legacy_windows=False)
+    console = Console(file=said, force_terminal=is_terminal, width=170, color_system=None, legacy_windows=False)
     watched(lakehouse, ScreenOutput(console, "") if is_terminal else PlainOutput(console), *steps)
     assert [re.sub(r" {2,}", "|", re.sub(r"\b[rf][0-9a-f]{11}\b", "ID", line)).rstrip() for line in screen(said.getvalue())[1:]] == [
         "00:00:12|● g1|STARTUP|app-1|2.0 s|members 0 -> 2|ID",
-        "00:00:23|● g2|MEMBER_JOINED|app-1|2.0 s|members 3 -> 2|ID|up to 133 records read twice, lag +1,350",
+        "00:00:23|● g2|MEMBER_JOINED|app-1|2.0 s|members 3 -> 2|ID|up to 133 records read twice, lag about +1,350",
         "00:00:20|▲ 6 groups|6 groups moved to another broker (broker 1)|COORDINATOR_MOVED|ID|g0, g1, g2, g3 and 2 more",
         "00:00:23|● g2|COORDINATOR_MOVED|broker 1|2.0 s|members 3 -> 2|ID|(corrected)",
         "00:00:20|▲ other|other moved to another broker (broker 1)|COORDINATOR_MOVED|ID|The group moved from broker 1 to broker 2.",

@@ -50,13 +50,13 @@ class Records(NamedTuple):
         return f"up to +{self.lag_added:,}" if self.gaps and self.lag_added else f"+{self.lag_added:,}"
 
     def in_words(self) -> str:
-        """Such as: up to 133 records read twice, lag +1,350, back after 12 s. Empty where no line shows it."""
+        """Such as: up to 133 records read twice, lag about +1,350, back after 12 s. Empty where no line shows it."""
         parts = []
         if (number := self.read_twice()) != "-":
             noun = "record" if self.reread_max == 1 else "records"
             parts.append(f"{number.replace('0 to', 'up to', 1) if number.startswith('0 to') else number} {noun} read twice{self.told}")
         if self.lag_added is not None:
-            parts.append(f"lag {self.lag()}")
+            parts.append(f"lag {'about ' if self.lag_added and not self.gaps else ''}{self.lag()}")
         if self.catch_up_ms is not None:
             parts.append(f"back after {duration(self.catch_up_ms)}")
         return ", ".join(parts)
