@@ -22,7 +22,7 @@ from coordinator_model.tracker.rebase import rules
 from coordinator_model.view.clock import BrokerClock
 from coordinator_model.view.view import View
 
-MODEL_VERSION: Final = 30
+MODEL_VERSION: Final = 31
 """State of another version is refused: `rebalance replay` makes it anew of the events."""
 
 _MOST_IDS: Final = 64
