@@ -46,6 +46,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         if is_known:
             restarted = catalogue.RESTARTED.format(away=seconds(away_ms), least=above(away_ms))
         if is_known and 0 <= silence.rebalance_timeout_ms <= away_ms:
+            details["max_poll_interval_ms"] = silence.rebalance_timeout_ms
             restarted += catalogue.POLL_TOO_SHORT.format(now=seconds(silence.rebalance_timeout_ms))
     if elected_ms >= 0:
         details["coordinator_elected_ms_before"] = silence.at_ms - elected_ms

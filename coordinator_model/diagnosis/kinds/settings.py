@@ -12,8 +12,6 @@ SINK_TASK: Final = "connector-consumer-"
 """Client ids of the consumers of sink tasks begin so (org.apache.kafka.connect.runtime.Worker.baseConsumerConfigs)."""
 STREAMS_ASSIGNOR: Final = "stream"
 """StreamsPartitionAssignor.name."""
-
-
 _THREAD: Final = "-StreamThread-"
 """Each thread of Kafka Streams is a member, with a client.id of its own (StreamThread.create)."""
 
@@ -31,9 +29,9 @@ class Settings(NamedTuple):
     )
     stop: str = catalogue.CALL_CLOSE  # what a planned stop takes
 
-    def less_work(self, to_records: str = "lower {}") -> str:
-        """How to shorten the work between two polls. `to_records`: what to do with the setting of how many records a poll hands out."""
-        return ", ".join(filter(None, [self.records and to_records.format(self.records), self.hand_over]))
+    def less_work(self) -> str:
+        """How to shorten the work between two polls."""
+        return ", ".join(filter(None, [self.records and f"lower {self.records}", self.hand_over]))
 
     def fewer_records(self, advice: str) -> str:
         """`advice` with the setting of how many records a poll hands out; empty for a client that has none, such as librdkafka's."""

@@ -41,7 +41,7 @@ def test_a_storm_that_no_single_client_makes(told):
 def test_the_reason_of_a_rebalance_tells_a_session_timeout(told):
     row, _ = finding(told, "expiry-only-in-reason-in", "SESSION_TIMEOUT")
     assert (row["client_id"], row["severity"], row["generation"]) == ("c1", "WARNING", 3)
-    assert "Check its log and its host (SIGKILL, out of memory, long JVM or container pause, CPU limit, network) from " in row["advice"]
+    assert "Check its log and its host (SIGKILL, out of memory, long JVM or container pause, CPU limit, network) before " in row["advice"]
 
 
 @pytest.mark.parametrize(
