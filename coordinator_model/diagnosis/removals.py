@@ -7,7 +7,7 @@ from typing import Any, Final
 from coordinator_model.diagnosis import catalogue, consumer_catalogue, silences
 from coordinator_model.diagnosis.findings import above, before, current, emit, seconds, since
 from coordinator_model.diagnosis.kinds import workers
-from coordinator_model.diagnosis.kinds.settings import STREAMS_ASSIGNOR, is_java, of_member
+from coordinator_model.diagnosis.kinds.settings import is_java, of_member
 from coordinator_model.events import CLIENT_SOURCE, CONNECT, Event
 from coordinator_model.specification.timers import NEVER
 from coordinator_model.view.emit import Emitter
@@ -59,8 +59,7 @@ def session_timeout(g: Emitter, silence: Silence, came_ms: int | None, elected_m
         if old is not None and old.assigning:
             text, then, details["leader"] = catalogue.SESSION_TIMEOUT_OF_LEADER, catalogue.TO_ASSIGN + then, True
         limit = f" (session.timeout.ms is {seconds(limit_ms)})" if limit_ms >= 0 else ""
-        of_java = catalogue.LEAVE_OF_STREAMS if g.view.protocol == STREAMS_ASSIGNOR else catalogue.LEAVE_OF_JAVA
-        leave = of_java if is_java(silence.software) else ""
+        leave = settings.leave if is_java(silence.software) else ""
         stop = catalogue.STATIC_STOP.format(restarted=restarted, leave=leave) if silence.instance_id else settings.stop
         if text is catalogue.SESSION_TIMEOUT and details.get("away_ms") is not None:  # a value is named already
             text = text._replace(advice=f"{catalogue.LOOK} {{stop}}")

@@ -253,9 +253,10 @@ def _shared(response: Entry) -> Iterator[tuple[str, SharePartition]]:
                 yield f"{topic.topic_id}-{part.partition_index}", part
 
 
-def _refused(part: SharePartition) -> int:
-    """The error with which a partition's acknowledgements were refused; 0: they were not. Only a ShareFetch has an error of its own."""
-    return (part.error_code if part.acknowledge_error_code is None else part.acknowledge_error_code) or 0
+def _is_late(part: SharePartition) -> bool:
+    """Whether a partition's acknowledgements came when the member did not hold the records any more."""
+    code = part.error_code if part.acknowledge_error_code is None else part.acknowledge_error_code
+    return code == Error.INVALID_RECORD_STATE
 
 
 def _again(part: SharePartition) -> int:
@@ -265,14 +266,14 @@ def _again(part: SharePartition) -> int:
 
 
 def _is_told(shared: tuple[str, SharePartition]) -> bool:
-    return bool(_again(shared[1])) or _refused(shared[1]) == Error.INVALID_RECORD_STATE
+    return bool(_again(shared[1])) or _is_late(shared[1])
 
 
 def _share_records(_: Entry, response: Entry) -> dict[str, Any]:
     """What a share consumer gets once more, or acknowledged too late (KIP-932)."""
     told = [one for one in _shared(response) if _is_told(one)]
     return {
-        "error_code": max((Error.INVALID_RECORD_STATE for _, part in told if _refused(part) == Error.INVALID_RECORD_STATE), default=0),
+        "error_code": Error.INVALID_RECORD_STATE if any(_is_late(part) for _, part in told) else 0,
         "session_timeout_ms": response.acquisition_lock_timeout_ms,
         "member_count": sum(_again(part) for _, part in told),
         "owned": [name for name, _ in told],

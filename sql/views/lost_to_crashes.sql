@@ -4,8 +4,10 @@ WITH served AS (
   SELECT e.cluster, e.group_id, e.broker, max(greatest(e.occurred_at, coalesce(e.last_at, e.occurred_at))) AS until
   FROM group_events AS e
   JOIN (SELECT DISTINCT u.cluster FROM unclean_starts AS u) AS c ON c.cluster = e.cluster
-  WHERE e.group_id <> '' AND e.broker <> 'clients' AND e.kind NOT IN ('FIND_COORDINATOR', 'GROUP_UNLOADED', 'MEMBER_LOADED')
-    AND e.kind NOT IN ('SHARE_FETCH', 'SHARE_ACKNOWLEDGE') AND coalesce(e.state, '') <> 'GIVEN_UP' AND coalesce(e.error_code, 0) NOT IN (7, 14, 15, 16)
+  WHERE e.group_id <> '' AND e.broker <> 'clients' AND e.kind NOT IN (
+      'FIND_COORDINATOR', 'GROUP_UNLOADED', 'MEMBER_LOADED', 'SHARE_FETCH', 'SHARE_ACKNOWLEDGE'
+    )
+    AND coalesce(e.state, '') <> 'GIVEN_UP' AND coalesce(e.error_code, 0) NOT IN (7, 14, 15, 16)
   GROUP BY e.cluster, e.group_id, e.broker
 ),
 last_states AS (

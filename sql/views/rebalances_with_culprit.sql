@@ -14,16 +14,15 @@ WITH innocent AS (
       ('GROUP_OVER_CAPACITY'), ('REGEX_RESOLVED'), ('GROUP_CONFIG_CHANGED'), ('CONNECTOR_CHANGED'), ('PROBING_REBALANCE')
   ) AS v(cause)
 ),
-of_workers AS (
-  SELECT r.id
-  FROM rebalances_with_id AS r
-  WHERE r.client_id LIKE 'connector-consumer-%' AND r.cause IN ('MEMBER_JOINED', 'MEMBER_LEFT', 'SESSION_TIMEOUT')
-  UNION
-  SELECT r.id
-  FROM rebalances_with_id AS r
-  JOIN findings AS f ON f.cluster = r.cluster AND f.group_id = r.group_id AND f.member_id = r.member_id AND f.code = r.cause
-  WHERE r.cause = 'SESSION_TIMEOUT' AND get_json_object(f.details, '$.leader') = 'true'
+waiting_leaders AS (
+  SELECT DISTINCT f.cluster, f.group_id, f.member_id, f.code
+  FROM findings AS f
+  WHERE f.code = 'SESSION_TIMEOUT' AND get_json_object(f.details, '$.leader') = 'true'
     AND get_json_object(f.details, '$.coordinator_elected_ms_before') IS NOT NULL
+),
+by_workers AS (
+  SELECT v.cause
+  FROM (VALUES ('MEMBER_JOINED'), ('MEMBER_LEFT'), ('SESSION_TIMEOUT')) AS v(cause)
 ),
 of_incidents AS (
   SELECT i.cluster, i.broker, explode(i.findings) AS finding_id
@@ -38,11 +37,11 @@ SELECT
     'COORDINATOR_MOVED'
   ) AS failed,
   coalesce(i.broker, b.from_broker) AS culprit_broker,
-  CASE WHEN s.id IS NOT NULL THEN NULL WHEN b.finding_id IS NOT NULL THEN b.client_id WHEN n.cause IS NULL THEN r.client_id END
+  CASE WHEN coalesce(s.code, k.cause) IS NOT NULL THEN NULL WHEN b.finding_id IS NOT NULL THEN b.client_id WHEN n.cause IS NULL THEN r.client_id END
     AS culprit_client_id,
-  CASE WHEN s.id IS NOT NULL THEN NULL WHEN b.finding_id IS NOT NULL THEN b.client_host WHEN n.cause IS NULL THEN r.client_host END
+  CASE WHEN coalesce(s.code, k.cause) IS NOT NULL THEN NULL WHEN b.finding_id IS NOT NULL THEN b.client_host WHEN n.cause IS NULL THEN r.client_host END
     AS culprit_client_host,
-  CASE WHEN s.id IS NOT NULL THEN NULL WHEN b.finding_id IS NOT NULL THEN b.member_id WHEN n.cause IS NULL THEN r.member_id END
+  CASE WHEN coalesce(s.code, k.cause) IS NOT NULL THEN NULL WHEN b.finding_id IS NOT NULL THEN b.member_id WHEN n.cause IS NULL THEN r.member_id END
     AS culprit_member_id,
   b.finding_id,
   CASE
@@ -53,7 +52,8 @@ SELECT
   END AS began_with
 FROM rebalances_with_id AS r
 LEFT JOIN innocent AS n ON n.cause = r.cause
-LEFT JOIN of_workers AS s ON s.id = r.id
+LEFT JOIN waiting_leaders AS s ON s.cluster = r.cluster AND s.group_id = r.group_id AND s.member_id = r.member_id AND s.code = r.cause
+LEFT JOIN by_workers AS k ON k.cause = r.cause AND r.client_id LIKE 'connector-consumer-%'
 LEFT JOIN blamed_rebalances AS b ON b.cluster = r.cluster AND b.group_id = r.group_id AND b.started_at = r.started_at
   AND b.ended_at = r.ended_at AND b.generation IS NOT DISTINCT FROM r.generation -- its id takes a hash of each rebalance
 LEFT JOIN of_incidents AS i ON i.cluster = b.cluster AND i.finding_id = b.finding_id

@@ -28,6 +28,7 @@ class Settings(NamedTuple):
         "A client rejoins when the application calls poll(). Check in its log what it did instead (slow work, a call that hangs)."
     )
     stop: str = catalogue.CALL_CLOSE  # what a planned stop takes
+    leave: str = catalogue.LEAVE_OF_JAVA  # how a static member of Java's leaves for good
 
     def less_work(self) -> str:
         """How to shorten the work between two polls."""
@@ -60,7 +61,8 @@ SETTINGS: Final = {
     ),
     "streams": _THREADS._replace(
         stop="KafkaStreams.close() does not leave the group by itself: let it leave by CloseOptions when you scale in, or give each "
-        "instance a group.instance.id, so that a restart within the session timeout moves nothing."
+        "instance a group.instance.id, so that a restart within the session timeout moves nothing.",
+        leave=catalogue.LEAVE_OF_STREAMS,
     ),
     "streams group": _THREADS,
     "logstash": Settings(*(f"{name} of the kafka input" for name in _PYTHON[:3])),
